@@ -110,7 +110,7 @@ class TestLags:
         known = units.with_strength([2])
         parts = known.split([1, 1])
         assert torch.equal(torch.cat([part.strength for part in parts]), known.strength)
-        assert torch.equal(type(known).joined(parts).strength, known.strength)
+        assert torch.equal(type(known).concatenate(parts).strength, known.strength)
         assert known.to(torch.float32).strength.dtype == torch.float32
         rows = torch.tensor([3, 9])
         assert torch.equal(known.at(rows, rows).strength, known.strength[rows])

@@ -1,13 +1,12 @@
 """Forecasters whose model is a recurrent network.
 
-A fit goes from settings to units (scaling, local level and spread), training and the filter, and
-gives `FittedNetworks` with the `RecurrentState` of the series, from which forecasts, intervals and
-the file follow. The effects of columns known ahead are taken out before, and `FittedWithColumns`
-puts them back. A network trained before, at most adapted, is `FittedPrior` with the `PriorState` of
-the series. A *unit* is a series where its targets are forecast jointly, and one target of a series
-where each is forecast by itself. What is exported beside the forecasters is the shape of a fitted
-network, for programs that run one elsewhere. Forecasts of short series need no torch: what trains
-and runs networks is loaded when it is first used.
+A fit resolves settings, builds units (scaling, local level and spread), trains networks and filters
+the data. It returns `FittedNetworks` and a `RecurrentState`, which give forecasts, intervals and
+the file. `FittedWithColumns` adds the effects of columns known ahead, which are removed before.
+`FittedPrior` with a `PriorState` is a pretrained network, adapted or not. `FittedStacked` averages
+several models. A *unit* is a series if its targets are forecast jointly, and one target of a series
+otherwise. Other exported names describe a fitted network, for programs that run it elsewhere.
+Forecasts of short series need no torch: modules that train and run networks load on first use.
 """
 
 # ruff: noqa: F405 (names of `_with_torch`)

@@ -1,4 +1,4 @@
-"""Fitted networks of a panel in which every series has a network of its own."""
+"""Panels in which every series has a network of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tsrnn.contract import (
     refuse,
 )
 from tsrnn.data import Panel, quote
-from tsrnn.forecasters._forecast_part import ForecastPart
+from tsrnn.forecasters._forecast_part import ForecastPart, StateOfParts
 from tsrnn.interpret import WIDTH, two_columns, wrapped
 
 if TYPE_CHECKING:
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 
 FITTED: dict[str, Kind] = {"members": listed(by_name(anything))}  # fields of a file
 
-Member = tuple[Any, Any]  # one of these, and its state
+Member = tuple[Any, Any]  # networks of a series, and their state
 
 
 @dataclass(frozen=True, eq=False)
-class StateBySeries:
+class StateBySeries(StateOfParts):
     """States of the series of a panel, each of its own network.
 
     Attributes
     ----------
     numbers : integer ndarray of shape (M,)
-        Network of each, by position.
+        Position of the network of each member.
     members : tuple of M RecurrentState or StateWithColumns
     by_column : bool
-        Whether a network belongs to a column of a frame without ids, which is one series to the
-        contract, and not to a series with an id.
+        True if each network belongs to a column of a frame without ids, whose columns are one
+        series to the contract; False if each belongs to a series with an id.
     """
 
     numbers: np.ndarray
@@ -60,30 +60,14 @@ class StateBySeries:
     by_column: bool
 
     @property
-    def ids(self) -> pd.Index:
-        """Names of the series, (S,)."""
-        first = self.members[0].ids
-        return first if self.by_column else first.append([m.ids for m in self.members[1:]])
-
-    @property
-    def last_times(self) -> np.ndarray:
-        """Last times of the series, (S,)."""
-        return np.concatenate([member.last_times for member in self._one_a_series])
-
-    @property
-    def n_rows(self) -> np.ndarray:
-        """Rows seen of the series, (S,)."""
-        return np.concatenate([member.n_rows for member in self._one_a_series])
+    def _by_series(self) -> tuple[RecurrentState | StateWithColumns, ...]:
+        return self.members[:1] if self.by_column else self.members
 
     @property
     def target_scale(self) -> np.ndarray:
-        """Standard deviation of each target in the training part, (S, C)."""
+        """Standard deviation of each target in the training part, shape (S, C)."""
         scales = [member.target_scale for member in self.members]
         return np.concatenate(scales, 1 if self.by_column else 0)
-
-    @property
-    def _one_a_series(self) -> tuple[RecurrentState | StateWithColumns, ...]:
-        return self.members[:1] if self.by_column else self.members
 
     def select(self, series: np.ndarray) -> StateBySeries:
         """Select series by position."""
@@ -93,7 +77,7 @@ class StateBySeries:
         return StateBySeries(self.numbers[series], members, by_column=False)
 
     def replaced(self, series: np.ndarray, new: StateBySeries) -> StateBySeries:
-        """Copy in which the series of these numbers are those of `new`."""
+        """Replace the series at some positions by the series of `new`."""
         if self.by_column:
             return new
         members = list(self.members)
@@ -110,8 +94,8 @@ class FittedBySeries(ForecastPart[StateBySeries]):
     ----------
     arguments : Arguments
     data : FittedData
-    members : tuple of FittedNetworks, behind effects of columns as FittedWithColumns
-        Each as it would be fitted to its series alone.
+    members : tuple of FittedNetworks or FittedWithColumns
+        Each equals a fit to its series alone.
     """
 
     arguments: Arguments
@@ -120,12 +104,12 @@ class FittedBySeries(ForecastPart[StateBySeries]):
 
     @property
     def by_column(self) -> bool:
-        """True for a network a column, False for a network an id."""
+        """True if each network belongs to a column, False if to an id."""
         return self.data.layout.id_col is None
 
     @property
     def networks(self) -> list[FittedNetworks]:
-        """Networks of the series, without the effects of columns."""
+        """Networks of the series, without the regressions on columns."""
         return [member.trained for member in self.members]
 
     @property
@@ -135,17 +119,17 @@ class FittedBySeries(ForecastPart[StateBySeries]):
 
     @property
     def horizon(self) -> int:  # type: ignore[override]
-        """Steps of a forecast where none are asked for, the same of all series."""
+        """Default number of forecast steps, common to all series."""
         return self.members[0].horizon
 
     @property
     def point(self) -> str:
-        """Statistic that the point forecast is."""
+        """Statistic that the point forecast estimates."""
         return self.members[0].point
 
     @property
     def guarantee(self) -> str:
-        """Guarantee of the intervals of the series with the fewest errors to calibrate them."""
+        """Guarantee of the series whose intervals are calibrated by the fewest errors."""
         counts = [np.isfinite(member.calibration.errors).sum() for member in self.networks]
         return f"Series by series. {self.members[int(np.argmin(counts))].guarantee}"
 
@@ -153,9 +137,9 @@ class FittedBySeries(ForecastPart[StateBySeries]):
     def trained(self) -> FittedNetworks:
         """Refuse: there are networks by series."""
         raise ValueError(
-            "fitted with per_series=True, a forecaster has networks, settings and errors by "
-            f"series. Ask that of one of them, such as for_series({quote(self.labels[0])}); "
-            "summary() has a table of all"
+            "a forecaster fitted with per_series=True has a network, settings and errors for each "
+            f"series. Ask the forecaster of one series, such as for_series({quote(self.labels[0])})"
+            "; summary() has a table of all"
         )
 
     @property
@@ -167,8 +151,8 @@ class FittedBySeries(ForecastPart[StateBySeries]):
     def regression(self) -> None:
         """Refuse: effects are by series."""
         raise ValueError(
-            "effect_curves are of all series; each has effects of its own here. Take those of "
-            "for_series(...)"
+            "effect_curves average over series with common effects; here each series has its own "
+            "effects. Take those of for_series(...)"
         )
 
     def program(self) -> FittedNetworks:
@@ -184,8 +168,8 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         """Table of the networks by series."""
         if stability is not None:
             raise ValueError(
-                "stability is that of the forecast of one network; these are by series. Ask it of "
-                "for_series(...)"
+                "stability describes the forecasts of one network; here each series has its own "
+                "network. Take for_series(...).summary(stability=...)"
             )
         return summarise_by_series(self, forecaster.state_)
 
@@ -195,7 +179,7 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         Raises
         ------
         ValueError
-            If it was not fitted to.
+            If the id or column was not in the data fitted to.
         """
         labels = self.labels
         if label not in labels:
@@ -208,18 +192,27 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         return number, self.members[number]
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps that a method is asked for."""
+        """Number of steps for a method; see `FittedModel.steps`."""
         return self.members[0].steps(method, h)
 
     def filter(self, panel: Panel, seen: StateBySeries | None = None) -> StateBySeries:
-        """State after the rows of a panel of series fitted to.
+        """State after the rows of a panel.
 
         Raises
         ------
         ValueError
-            If a series was not fitted to.
+            If a series has no network.
         """
-        numbers = self._networks_of(panel)
+        numbers: np.ndarray = np.arange(len(self.members))
+        if not self.by_column:
+            numbers = self.data.ids.get_indexer(panel.ids)
+            if len(unknown := [quote(label) for label in panel.ids[numbers < 0]]):
+                raise ValueError(
+                    f"per_series=True has a network for each series fitted to; {len(unknown)} are "
+                    f"new, {', '.join(unknown[:3])}{', ...' if len(unknown) > 3 else ''}. Fit to "
+                    "them as well, or with per_series=False, whose one network forecasts new "
+                    "series too"
+                )
         states = [
             self.members[i].filter(part, None if seen is None else seen.members[i])
             for i, part in zip(numbers, panels_of(panel), strict=True)
@@ -227,8 +220,8 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         return StateBySeries(numbers, tuple(states), self.by_column)
 
     def advance(self, state: StateBySeries, panel: Panel) -> StateBySeries:
-        """State after further rows of all its series, in the same order."""
-        pairs = zip(self.of(state), panels_of(panel), strict=True)
+        """Append rows to all series, given in the same order."""
+        pairs = zip(self.pairs(state), panels_of(panel), strict=True)
         states = tuple(fitted.advance(past, part) for (fitted, past), part in pairs)
         return replace(state, members=states)
 
@@ -236,7 +229,9 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         self, state: StateBySeries, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
-        return self._each(state, future, lambda m, s, known: m.forecast(s, h, levels, known))
+        return self._concatenated(
+            state, future, lambda m, s, known: m.forecast(s, h, levels, known)
+        )
 
     def rolling(
         self,
@@ -247,12 +242,12 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         levels: list[float],
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel after `state`."""
-        pairs = zip(self.of(state), panels_of(panel), strict=True)
+        pairs = zip(self.pairs(state), panels_of(panel), strict=True)
         parts = [
             fitted.rolling(past, part, origins.of_series(number), h, levels)
             for number, ((fitted, past), part) in enumerate(pairs)
         ]
-        return self._joined(parts)
+        return self._concatenate(parts)
 
     def simulate(
         self,
@@ -262,62 +257,48 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Paths (n, S, h, C), of each series by itself."""
+        """Paths, shape (n, S, h, C), drawn independently for each series."""
 
         def draw(fitted: Network, past: Any, known: Any) -> dict[str, np.ndarray]:
             return {"": np.moveaxis(fitted.simulate(past, h, n, known, rng), 0, 1)}
 
-        return np.moveaxis(self._each(state, future, draw)[""], 1, 0)
+        return np.moveaxis(self._concatenated(state, future, draw)[""], 1, 0)
 
     def contributions(
         self, state: StateBySeries, future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        """Additive parts (S, h, C) by name; zero where the network of a series lacks one."""
-        return self._each(state, future, lambda m, s, known: m.contributions(s, known))
+        """Additive parts, shape (S, h, C), by name; zero for series whose network lacks one."""
+        return self._concatenated(state, future, lambda m, s, known: m.contributions(s, known))
 
     def to_file(self, state: StateBySeries) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON values and arrays of a file; `from_file` is the inverse."""
         headers: list[dict[str, Any]] = []
         arrays: dict[str, np.ndarray] = {}
-        for i, (fitted, past) in enumerate(self.of(state)):
+        for i, (fitted, past) in enumerate(self.pairs(state)):
             header, of_series = fitted.to_file(past)
             headers.append(header)
             arrays |= {f"{i}/{name}": array for name, array in of_series.items()}
         return {"members": headers}, arrays
 
-    def _networks_of(self, panel: Panel) -> np.ndarray:
-        """Networks of the series of a panel."""
-        if self.by_column:
-            return np.arange(len(self.members))
-        numbers = self.data.ids.get_indexer(panel.ids)
-        unknown = [quote(label) for label in panel.ids[numbers < 0]]
-        if unknown:
-            raise ValueError(
-                f"per_series=True has a network for each series fitted to; {len(unknown)} are "
-                f"new, {', '.join(unknown[:3])}{', ...' if len(unknown) > 3 else ''}. Fit to them "
-                "as well, or with per_series=False, whose one network forecasts new series too"
-            )
-        return numbers
-
-    def of(self, state: StateBySeries) -> Iterator[Member]:
-        """Networks of the series of a state, each with the state of its series."""
+    def pairs(self, state: StateBySeries) -> Iterator[Member]:
+        """Networks of each member of a state, with the state of the member."""
         return zip((self.members[i] for i in state.numbers), state.members, strict=True)
 
-    def _each(
+    def _concatenated(
         self,
         state: StateBySeries,
         future: np.ndarray | None,
-        answer: Callable[[Any, Any, Any], dict[str, np.ndarray]],
+        compute: Callable[[Any, Any, Any], dict[str, np.ndarray]],
     ) -> dict[str, np.ndarray]:
-        """Answers of the networks, each given the columns known ahead of its series."""
+        """Concatenated results of `compute(networks, state, future)` over the networks."""
         parts = []
-        for i, (fitted, past) in enumerate(self.of(state)):
+        for i, (fitted, past) in enumerate(self.pairs(state)):
             row = 0 if self.by_column else i
-            parts.append(answer(fitted, past, None if future is None else future[row : row + 1]))
-        return self._joined(parts)
+            parts.append(compute(fitted, past, None if future is None else future[row : row + 1]))
+        return self._concatenate(parts)
 
-    def _joined(self, parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        """Arrays (S, ..., C) from those of the networks, by name."""
+    def _concatenate(self, parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """Concatenate arrays by name to shape (S, ..., C); absent arrays are zero."""
         names = dict.fromkeys(name for part in parts for name in part)
         zeros = np.zeros_like(next(iter(parts[0].values())))
         axis = -1 if self.by_column else 0
@@ -327,7 +308,7 @@ class FittedBySeries(ForecastPart[StateBySeries]):
 
 
 def panels_of(panel: Panel) -> list[Panel]:
-    """Panels of one series each: of every id, or of every column of a frame without ids."""
+    """Split a panel into panels of one id, or of one column of a frame without ids."""
     if panel.layout.id_col is not None:
         return [panel.select(panel.ids[i : i + 1]) for i in range(panel.n_series)]
     return [
@@ -340,8 +321,10 @@ def panels_of(panel: Panel) -> list[Panel]:
     ]
 
 
-def descriptions_of(arguments: Arguments, data: FittedData) -> list[tuple[Arguments, FittedData]]:
-    """Arguments and data of the fits to the parts of `panels_of`."""
+def arguments_by_series(
+    arguments: Arguments, data: FittedData
+) -> list[tuple[Arguments, FittedData]]:
+    """Arguments and data of the fits to the panels that `panels_of` returns."""
     alone = arguments.as_dict() | {"per_series": False}
     if data.layout.id_col is not None:
         of_series = Arguments(alone, arguments.class_name)
@@ -372,10 +355,10 @@ def descriptions_of(arguments: Arguments, data: FittedData) -> list[tuple[Argume
     ]
 
 
-def joined(
+def combine_members(
     arguments: Arguments, data: FittedData, members: Iterable[Member]
 ) -> tuple[FittedBySeries, StateBySeries]:
-    """Fitted model and state of a panel from those of its series."""
+    """Combine the fitted networks and states of all series."""
     fitted, states = zip(*members, strict=True)
     model = FittedBySeries(arguments, data, fitted)
     return model, StateBySeries(np.arange(len(states)), states, model.by_column)
@@ -388,12 +371,12 @@ def members_from_file(
     described: list[tuple[Arguments, FittedData]],
     read: Callable[..., Member],
 ) -> Iterator[Member]:
-    """Members that `FittedBySeries.to_file` wrote, each by `read`.
+    """Read each member that `FittedBySeries.to_file` wrote by `read`.
 
     Raises
     ------
     DamagedFileError
-        With the number of the member, and its field or array that is not as it was written.
+        With the number of the member, and its damaged field or array.
     """
     record(FITTED)(header, "fitted")
     count = len(described)
@@ -419,7 +402,7 @@ class SummaryBySeries(Summary):
     ----------
     title : str
     facts : dict
-        What the networks have in common, by name.
+        Facts common to all networks, by name.
     table : DataFrame
         By series: rows, the input size chosen, epochs trained, the best epoch, whether the network
         contributes, and the root mean squared error on the validation part with and without it.
@@ -432,7 +415,7 @@ class SummaryBySeries(Summary):
     notes: list[str]
 
     def as_text(self) -> str:
-        """Page as it is printed; of many series the first and last ones."""
+        """Page as it is printed; the first and last of more than 40 series."""
         shown = self.table.to_string(max_rows=40, float_format=lambda v: f"{v:.3f}")
         rule = "=" * WIDTH
         parts = [self.title.center(WIDTH).rstrip(), rule, two_columns(self.facts), "-" * WIDTH]

@@ -1,4 +1,4 @@
-"""Candidates of the default forecast: fitted, judged by rolling forecasts, and stacked."""
+"""Candidates of the default forecast: fitted, validated by rolling forecasts, and stacked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 from tsrnn.contract import Arguments, FittedData, FittedModel, frequency_defaults, recorded
 from tsrnn.data import Panel
-from tsrnn.forecasters._fit import Preparation, finish_all, judge_all, prepare_all
+from tsrnn.forecasters._fit import finish_all, prepare_all, validate_all
 from tsrnn.forecasters._prior import FittedPrior, PriorState
 from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._settings import resolve
@@ -33,24 +33,24 @@ from tsrnn.forecasters._stacking import (
 from tsrnn.layers import LayerChoice
 from tsrnn.prior import TrainedPrior
 
-# A network is not trained where the linear path that it starts from errs by so much more than the
-# prior network: training does not make up for it, and the weight would be near zero.
+# No network is trained if the error of its linear path exceeds the pretrained network's by this
+# factor: training does not make up for it, and the weight would be near zero.
 HOPELESS = 1.25
-# Least weight of the prior network with columns: a trained network errs more than the validation
-# part says where columns take values that were never seen.
+# Least weight of the pretrained network with columns: if columns take new values, a trained network
+# has larger errors than in the validation part.
 LEAST_WITH_COLUMNS = 0.4
-SILENT_SECONDS, MOMENT = 2.0, 0.1  # after which progress is shown, of a fit and of a candidate
+SILENT_SECONDS, MOMENT = 2.0, 0.1  # before progress is shown: since the fit began, of a candidate
 
 
 class Candidate(NamedTuple):
-    """Forecast that may have a weight.
+    """Candidate model of a stacked forecast.
 
     Attributes
     ----------
     forecasts : dict of str to ndarray
-        Of the validation part by a fit to the rows before, see `ValidationPart.forecasts`.
+        Rolling forecasts of the validation part, see `ValidationPart.forecasts`.
     finish : callable
-        Gives the model fitted to all rows, and the state after them.
+        Fits the model to all rows; returns it and the state after them.
     """
 
     forecasts: dict[str, np.ndarray]
@@ -59,14 +59,14 @@ class Candidate(NamedTuple):
 
 @dataclass
 class Stopwatch:
-    """Seconds of each candidate, and lines on standard error about what takes long.
+    """Seconds of each candidate, and progress of slow ones on standard error.
 
     Attributes
     ----------
     name : str
-        Of the forecaster.
+        Name of the forecaster.
     shown : bool
-        False where nothing is to be shown.
+        True to show progress.
     seconds : dict of str to float
     """
 
@@ -77,9 +77,9 @@ class Stopwatch:
 
     @contextmanager
     def on(self, candidate: str) -> Iterator[None]:
-        """Count the seconds of a candidate; after two seconds of the fit, say what is tried."""
+        """Add to the seconds of a candidate, and print its name once the fit takes two seconds."""
         start = time.perf_counter()
-        # A candidate that does not apply is left within a moment, and not announced.
+        # Candidates that do not apply end within a moment and are not announced.
         silent = max(SILENT_SECONDS - (start - self.begun), MOMENT)
         line = threading.Timer(silent, self._show, [candidate])
         line.daemon = True
@@ -103,11 +103,11 @@ def fit_stacked(
     prior: TrainedPrior,
     layer_of: Callable[[dict[str, Any]], LayerChoice],
 ) -> tuple[FittedStacked, StackedState] | tuple[FittedPrior, PriorState]:
-    """Fit candidates to the rows before the validation part, weigh them there, fit those again.
+    """Fit candidates to the rows before the validation part, weight them on it, and refit them.
 
-    Tried are the prior network as it comes, the same adapted to the series, and a network trained
-    on them. What has no weight is not fitted to the last rows. Where no error can be measured, the
-    prior network forecasts alone.
+    Candidates are the pretrained network, the same network adapted to the series, and a network
+    trained on the series. Only candidates with a weight are refitted to all rows. If no error can
+    be measured, the pretrained network forecasts alone.
 
     Parameters
     ----------
@@ -116,96 +116,81 @@ def fit_stacked(
     panel : Panel
     prior : TrainedPrior
     layer_of : callable
-        Gives the layers of the network that may be trained, from the arguments filled in.
+        Returns the layers of the trained network, given the arguments filled in.
     """
     defaults, filled = frequency_defaults(panel.layout), resolve(arguments.as_dict())
-    filled["horizon"] = filled["horizon"] or defaults.horizon  # whatever the shortest series is
+    filled["horizon"] = (
+        filled["horizon"] or defaults.horizon
+    )  # however short the shortest series is
     complete = repeated(panel, filled["season_length"] or defaults.season)
-    with recorded():  # series too short to train on are forecast all the same
+    with recorded():  # no warning of series too short to train on: they are forecast all the same
         preparation = prepare_all([(arguments, data)], [complete], filled, layer_of(filled))[0]
     settings = preparation.settings
     starts = settings.training_rows(panel.lengths)
     part = ValidationPart.of(panel, starts, settings.horizon, settings.season)
-    if not np.isfinite(part.actual / part.scale).any():  # constant before it, or missing within
+    # No error has a scale if the series are constant before the part or missing within it.
+    if not np.isfinite(part.actual / part.scale).any():
         return FittedPrior.of(arguments, data, panel, prior, adapts=False)
     watch = Stopwatch(arguments.class_name, bool(arguments.verbose) or sys.stderr.isatty())
     candidates: dict[str, Candidate] = {}
 
     with watch.on(PRIOR):
-        fitted, state, _ = FittedPrior.as_it_comes(arguments, data, panel, prior)
-        earlier, before = fitted, panel.between(np.zeros_like(starts), starts)
-        if fitted.columns is not None:  # effects of the calendar, estimated
-            earlier, *_ = FittedPrior.as_it_comes(arguments, data, before, prior)
-
+        fitted, state, _ = FittedPrior.unadapted(arguments, data, panel, prior)
+        before = panel.between(np.zeros_like(starts), starts)
+        earlier = fitted
+        if fitted.columns is not None:  # whose effects must not have seen the validation part
+            earlier, *_ = FittedPrior.unadapted(arguments, data, before, prior)
     with watch.on(ADAPTED):
         adapted = earlier.adapted_to(before)
-    with watch.on(PRIOR):  # together: most of the time is for what they share
+    with watch.on(PRIOR):  # both in one call, which computes their structural models once
         networks = [earlier] if adapted is earlier else [earlier, adapted]
         forecasts = part.forecasts(networks)
     candidates[PRIOR] = Candidate(forecasts[0], lambda: (fitted, state))
-    if adapted is not earlier:
-        # States do not depend on the weights of a network.
+    if adapted is not earlier:  # with the same state, which does not depend on the weights
         candidates[ADAPTED] = Candidate(forecasts[1], lambda: (fitted.adapted_to(panel), state))
-    error = part.error(candidates[PRIOR].forecasts)
 
     with watch.on(TRAINED):
-        if linear_error(preparation, part) < HOPELESS * error:
-            candidates[TRAINED] = try_trained(preparation, part)
+        # The linear path, estimated in closed form, tells if training a network is worth its time.
+        linear = preparation.without_network()
+        path, _ = linear.finished(validate_all([linear])[0])
+        error = part.error(part.forecasts([path])[0])
+        if error < HOPELESS * part.error(candidates[PRIOR].forecasts):
+            results = validate_all([preparation])
+            network, _ = preparation.finished(results[0])
+            candidates[TRAINED] = Candidate(
+                part.forecasts([network])[0], lambda: finish_all([preparation], results)[0]
+            )
 
-    weights = part.weights([candidate.forecasts for candidate in candidates.values()])
-    if panel.exog_names and weights[0] < LEAST_WITH_COLUMNS:
-        weights[1:] *= (1 - LEAST_WITH_COLUMNS) / weights[1:].sum()
-        weights[0] = LEAST_WITH_COLUMNS
+    # With columns the pretrained network keeps a least weight, and gives the intervals.
+    least = LEAST_WITH_COLUMNS if panel.exog_names else 0.0
+    weights = part.weights([candidate.forecasts for candidate in candidates.values()], least)
     shares = dict(zip(candidates, weights.tolist(), strict=True))
     kept = {name: candidate for name, candidate in candidates.items() if shares[name]}
     fits = {}
     for name, candidate in kept.items():
         with watch.on(name):
             fits[name] = candidate.finish()
-    stacked = FittedStacked(
-        {name: fit for name, (fit, _) in fits.items()},
-        weights[weights > 0],
-        np.ones(1),
-        table_of(candidates, shares, part, watch),
-        len(part.origins.series),
-        panel.last_times.astype(np.int64),
-        np.inf,
-    )
-    scale = earlier.empty_state(part.before).target_scale[part.origins.series]
-    forecasts = [candidate.forecasts for candidate in kept.values()]
-    away = np.max([departure(each, forecasts[0], scale).max() for each in forecasts])
-    together = stacked.averaged(forecasts, scale)
-    state_after = stacked.begin([state for _, state in fits.values()])
-    farthest = FARTHEST * max(1.0, float(away))
-    widths = stacked.widths if panel.exog_names else part.widths(together)
-    return replace(stacked, widths=widths, farthest=farthest), state_after
-
-
-def table_of(
-    candidates: dict[str, Candidate],
-    shares: dict[str, float],
-    part: ValidationPart,
-    watch: Stopwatch,
-) -> pd.DataFrame:
-    """Table of what was tried, see `FittedStacked`; a network that was given up has no error."""
+    # A trained network that was given up has seconds, but no error.
     errors = {name: part.error(candidate.forecasts) for name, candidate in candidates.items()}
     rows = {
         name: [shares.get(name, 0.0), errors.get(name, np.nan), seconds]
         for name, seconds in watch.seconds.items()
         if name in candidates or name == TRAINED
     }
-    return pd.DataFrame(rows.values(), list(rows), list(COLUMNS), dtype=float)
-
-
-def try_trained(preparation: Preparation, part: ValidationPart) -> Candidate:
-    """Network trained on the rows before the validation part."""
-    judged = judge_all([preparation])
-    earlier, _ = preparation.finished(judged[0], None)
-    return Candidate(part.forecasts([earlier])[0], lambda: finish_all([preparation], judged)[0])
-
-
-def linear_error(preparation: Preparation, part: ValidationPart) -> float:
-    """Error of the linear path that the network would start from."""
-    linear = preparation.without_network()
-    fitted, _ = linear.finished(judge_all([linear])[0], None)
-    return part.error(part.forecasts([fitted])[0])
+    stacked = FittedStacked(
+        parts={name: fit for name, (fit, _) in fits.items()},
+        weights=weights[weights > 0],
+        widths=np.ones(1),
+        candidates=pd.DataFrame(rows.values(), list(rows), list(COLUMNS), dtype=float),
+        n_origins=len(part.origins.series),
+        fitted_until=panel.last_times.astype(np.int64),
+        farthest=np.inf,
+    )
+    # The limit of the distance and the widths follow from the validation forecasts.
+    scale = earlier.empty_state(part.before).target_scale[part.origins.series]
+    forecasts = [candidate.forecasts for candidate in kept.values()]
+    away = np.max([departure(each, forecasts[0], scale).max() for each in forecasts])
+    if not stacked.has_columns:
+        stacked = replace(stacked, widths=part.widths(stacked.averaged(forecasts, scale)))
+    stacked = replace(stacked, farthest=FARTHEST * max(1.0, float(away)))
+    return stacked, stacked.begin([state for _, state in fits.values()])

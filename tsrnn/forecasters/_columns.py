@@ -1,4 +1,4 @@
-"""Columns beside the prior network: effects are taken out of the series and put back ahead."""
+"""Regression on columns: its effects are removed from the series and added to the forecasts."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ from tsrnn.prior import (
     window_rows,
 )
 
-# Of the average of past columns that a step ahead is compared with, for the part of the error that
-# the coefficients bring: a level that wanders has forgotten what lies further back.
+# Decay of the average of past columns, from which errors by the coefficients are measured: a level
+# that wanders has absorbed the effects of columns further back.
 CENTRE_DECAY = 0.8
-# Arrays of a file in which values are missing.
+# Arrays of a file that may contain NaN.
 MAY_LACK = ("columns.recent", "columns.tail", "columns.shares")
-# Names in `components` and `contributions` that a column may not take.
+# Names of `components` and `contributions`; columns of the same name get " (column)" appended.
 PARTS_OF_MODELS = ("level", "trend", "cycle", "season", "network", "calendar")
 PARTS_OF_TRAINED = ("linear path", "known ahead", "constant")
 KEYS = ("data", "fit", "target", "step")
 OTHER_PARTS = re.compile(
     "|".join((*PARTS_OF_MODELS, *PARTS_OF_TRAINED, *KEYS, r"block \d+", r".*-se", r".* \(column\)"))
 )
-LARGEST_LOG = 60.0  # of a factor ahead
-LARGEST_AHEAD = 1e100  # standard deviations of a column: squares of effects stay finite
-PROBABILITIES = np.linspace(0, 1, 21)  # of the quantiles of columns
+LARGEST_LOG = 60.0  # absolute logarithm of a factor ahead, so that its exponential is finite
+LARGEST_AHEAD = 1e100  # standard deviations of a column ahead: squares of effects stay finite
+PROBABILITIES = np.linspace(0, 1, 21)  # probabilities of the stored quantiles of columns
 EFFECTS = (
     "Effects of columns and the calendar: terms and the strength of their shrinkage are those with "
     "the largest marginal likelihood, the errors following {errors}. Coefficients and standard "
@@ -75,12 +75,12 @@ BY_STATIC = (
 
 
 def effect_kinds(arguments: Arguments, data: FittedData) -> dict[Any, tuple[str, ...]]:
-    """Kinds of effects by column, as `effects` gives them; a column of labels has a kind a dummy.
+    """Kinds of effects by column from the argument `effects`; dummies inherit from their column.
 
     Raises
     ------
     TypeError, ValueError
-        If it is not legal, or names a column that is not known ahead.
+        If the argument is not legal, or names a column that is not known ahead.
     """
     layout, ignored = data.layout, data.layout.ignored
     known = [*layout.frame_names(data.known_ahead), *ignored]
@@ -91,24 +91,26 @@ def effect_kinds(arguments: Arguments, data: FittedData) -> dict[Any, tuple[str,
 
 @dataclass(frozen=True, eq=False)
 class ColumnState(SeriesArrays):
-    """Columns of S series up to their last rows, as far as later rows need them.
+    """State of the regression after the last rows of S series.
 
     Attributes
     ----------
     memory : ColumnMemory
+        Last values and moving averages of the columns.
     centre : ndarray of shape (S, p)
-        Average of the last rows of the regression's columns.
+        Moving average of the columns of the design matrix.
     unit : integer ndarray of shape (S,)
-        Series fitted to whose coefficients apply; -1 for the mean ones of its static columns.
+        Position of the series in the fit; -1 for a new series, which has mean coefficients given
+        its static columns.
     size : ndarray of shape (S, C)
         Mean absolute change of each target.
     tail : ndarray of shape (S, W, q)
-        Last rows of the columns that are not known ahead and have effects.
+        Last rows of the columns with effects that are not known ahead.
     shares : ndarray of shape (S, W, C, m)
-        What each part of the regression added to the last rows, see `FittedColumns.part_columns`;
-        NaN where its column is missing.
+        Effects on the last rows by part, see `FittedColumns.part_columns`; NaN if the column is
+        missing.
     static : ndarray of shape (S, n)
-        Static columns, NaN where a value is missing.
+        Static columns; NaN if missing.
     """
 
     memory: ColumnMemory
@@ -132,7 +134,7 @@ class FittedColumns:
     data : FittedData
     season_length : int
     quantiles : ndarray of shape (k, 21)
-        Of each column in the rows fitted to, from the least to the largest value.
+        Quantiles of each column in the rows fitted to, from minimum to maximum.
     """
 
     effects: ColumnEffects
@@ -151,9 +153,9 @@ class FittedColumns:
         *,
         factors: bool = False,
     ) -> FittedColumns:
-        """Effects of the columns of a panel on its targets, as factors if these must be."""
+        """Fit effects of the columns of a panel on its targets; multiplicative if `factors`."""
         derived = dict.fromkeys([*data.calendar_columns, *data.holiday_columns], ("calendar",))
-        # Days of one holiday are too few for an effect by the hour.
+        # A holiday has too few days to estimate an effect for each hour.
         derived |= dict.fromkeys(data.holidays.common if data.holidays else (), ("holiday",))
         left_out = np.array(["none" in kinds.get(name, ()) for name in data.static], bool)
         effects = fit_effects(
@@ -177,11 +179,11 @@ class FittedColumns:
 
     @property
     def later(self) -> list[int]:
-        """Numbers of the columns that have effects and are not known ahead."""
+        """Positions of the columns that have effects and are not known ahead."""
         return columns_later(self.effects.terms, self.data)
 
     def coefficients(self, state: ColumnState) -> np.ndarray:
-        """Coefficients (S, C, p) of each series; a series that was not fitted has the mean ones."""
+        """Coefficients of each series, shape (S, C, p); new series have mean coefficients."""
         n_series, n_targets = self.size.shape
         known = self.effects.coefficient.reshape(n_series, n_targets, -1)
         if (panel := self.effects.panel) is None:
@@ -193,7 +195,7 @@ class FittedColumns:
         return np.where((state.unit < 0)[:, None, None], mean, known[state.unit])
 
     def coefficient_units(self, size: np.ndarray) -> np.ndarray:
-        """Units (S, C) of the mean coefficients, for series with such mean changes."""
+        """Units of the mean coefficients, shape (S, C), given the mean changes of the series."""
         return size if self.effects.relative else np.ones_like(size)
 
     def begin(self, panel: Panel) -> ColumnState:
@@ -201,7 +203,7 @@ class FittedColumns:
         first = np.stack([first_values(rows) for rows in split(panel, panel.exog)])
         unit = self.data.ids.get_indexer(panel.ids)
         if len(self.data.ids) == 1:
-            unit = np.zeros_like(unit)  # parameters of one series apply to any other
+            unit = np.zeros_like(unit)  # coefficients of a single series apply to any series
         memory = ColumnMemory.before(first, self.effects.n_decays)
         columns = len(self.effects.location)
         centre = np.full((panel.n_series, columns), np.nan)
@@ -213,7 +215,7 @@ class FittedColumns:
         return ColumnState(memory, centre, unit, size, tail, shares, static)
 
     def advance(self, state: ColumnState, panel: Panel) -> tuple[Panel, ColumnState]:
-        """Panel without the effects of its columns, and the state after it."""
+        """Residual panel without the effects of its columns, and the state after it."""
         coefficients = self.coefficients(state)
         window = state.tail.shape[1]
         shares, recents, averages, centres, tails, last_shares = [], [], [], [], [], []
@@ -238,10 +240,10 @@ class FittedColumns:
     def along(
         self, state: ColumnState, panel: Panel
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """Rows of each series of a panel after `state`, and its memory after them.
+        """Iterate over the series of a panel after `state`.
 
-        Yields the scaled columns (T, p) of the regression, their average (T + 1, p) before each
-        row and after the last, recent rows and averages of the columns.
+        Yields the design matrix, shape (T, p); its moving average before each row and after the
+        last, (T + 1, p); and the last values and moving averages of the columns.
         """
         phases = phases_of(panel.times, self.data)
         parts = zip(split(panel, panel.exog), split(panel, phases), strict=True)
@@ -254,9 +256,9 @@ class FittedColumns:
     def ahead(
         self, state: ColumnState, times: np.ndarray, exog: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Scaled columns (S, h, p) of the regression ahead, and shares (S, h, C).
+        """Design matrix ahead, shape (S, h, p), and effects, (S, h, C).
 
-        `exog` (S, h, k) are all columns ahead.
+        `exog`, shape (S, h, k), are all columns ahead.
         """
         used = sorted({term.column for term in self.effects.terms if term.column >= 0})
         absent = [self.data.exog_names[i] for i in used if np.isnan(exog[..., i]).any()]
@@ -266,14 +268,14 @@ class FittedColumns:
                 f"{quote(absent)} have missing ones. Fill them in"
             )
         phases = phases_of(times, self.data)
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is refused below
             matrices = [
                 self.effects.columns(rows, place, state.memory, i)[0]
                 for i, (rows, place) in enumerate(zip(exog, phases, strict=True))
             ]
         matrix = np.stack(matrices)
         if np.isnan(state.memory.recent).any():
-            # A lag of a value that is missing: its expectation is the mean, 0 of scaled columns.
+            # The lag of a missing value is replaced by its mean, which is 0 in scaled columns.
             matrix = np.where(np.isnan(matrix), 0.0, matrix)
         if not (np.abs(matrix) < LARGEST_AHEAD).all():
             raise ValueError(
@@ -284,13 +286,13 @@ class FittedColumns:
         return matrix, self.clipped(shares)
 
     def clipped(self, shares: np.ndarray) -> np.ndarray:
-        """Limit logarithms of factors ahead: far from the fitted columns they would overflow."""
+        """Clip logarithms of factors ahead, which overflow far from the fitted columns."""
         if self.effects.logarithms:
             return np.clip(shares, -LARGEST_LOG, LARGEST_LOG)
         return shares
 
     def exog_ahead(self, state: ColumnState, h: int, future: np.ndarray | None) -> np.ndarray:
-        """Columns (S, h, k) ahead; columns that are not known ahead keep their last value."""
+        """Columns ahead, shape (S, h, k); columns not known ahead keep their last value."""
         names = self.data.exog_names
         exog = np.repeat(state.memory.recent[:, -1:], h, 1)
         if future is not None:
@@ -299,34 +301,34 @@ class FittedColumns:
 
     @property
     def part_columns(self) -> list[int]:
-        """Numbers of the columns that have effects, -1 for the calendar, in the order of terms."""
+        """Positions of the columns with effects, -1 for the calendar, in the order of terms."""
         return list(dict.fromkeys(term.column for term in self.effects.terms))
 
     @property
     def part_names(self) -> list[str]:
-        """Names of the parts of a forecast that the regression adds."""
+        """Names of the regression's parts, in the order of `part_columns`."""
         names = [str(name) for name in self.data.exog_names]
         names = [f"{name} (column)" if OTHER_PARTS.fullmatch(name) else name for name in names]
-        names.append("calendar")  # whose number is -1
+        names.append("calendar")  # at position -1
         return [names[column] for column in self.part_columns]
 
     @property
     def members(self) -> np.ndarray:
-        """Indicators (m, p) of the columns of the regression that each part has."""
+        """Indicators of the columns of the design matrix in each part, shape (m, p)."""
         owners = np.repeat([term.column for term in self.effects.terms], self.effects.widths)
         return np.array(self.part_columns, int)[:, None] == owners
 
     def split_shares(self, matrix: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Shares (T, C, m) of each part at rows (T, p), of coefficients (C, p)."""
+        """Effects by part, shape (T, C, m), of rows (T, p) with coefficients (C, p)."""
         shares = [matrix[:, part] @ coefficients[:, part].T for part in self.members]
         return np.stack(shares, -1) if shares else np.empty((len(matrix), len(coefficients), 0))
 
     def contributions(
         self, state: ColumnState, times: np.ndarray, exog: np.ndarray, forecast: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Parts (S, h, C, m) added to a forecast without columns, and their standard errors.
+        """Effects on a forecast by part, shape (S, h, C, m), and their standard errors.
 
-        Factors share the difference that all of them make in proportion to their logarithms.
+        The total effect of factors is divided among them in proportion to their logarithms.
         """
         matrix, shares = self.ahead(state, times, exog)
         coefficients, covariances = self.coefficients(state), self.covariances(state)
@@ -342,7 +344,7 @@ class FittedColumns:
         return by_part * ratio, deviations * np.abs(ratio)
 
     def covariances(self, state: ColumnState) -> np.ndarray:
-        """Covariances (S, C, p, p) of the coefficients of each series."""
+        """Covariances of the coefficients of each series, shape (S, C, p, p)."""
         n_series, n_targets = self.size.shape
         n_columns = len(self.effects.location)
         covariance = self.effects.covariance.reshape(n_series, n_targets, n_columns, n_columns)
@@ -356,22 +358,22 @@ class FittedColumns:
         return np.where((state.unit < 0)[:, None, None, None], mean, covariance[state.unit])
 
     def variances(self, state: ColumnState, matrix: np.ndarray) -> np.ndarray:
-        """Variances (S, h, C) that the coefficients bring to forecasts."""
+        """Variances of forecasts by the errors of the coefficients, shape (S, h, C)."""
         apart = matrix - state.centre[:, None]
         covariances = self.covariances(state)
         variance = np.einsum("shp,scpq,shq->shc", apart, covariances, apart, optimize=True)
-        return np.maximum(variance, 0.0)  # rounding
+        return np.maximum(variance, 0.0)  # negative by rounding alone
 
     def widening(self, state: ColumnState) -> np.ndarray:
-        """Factors (S, C) of the widths of intervals."""
+        """Factors of the widths of intervals, shape (S, C)."""
         factor = self.effects.widening.reshape(self.size.shape)
         return np.where((state.unit < 0)[:, None], factor.mean(0), factor[state.unit])
 
     def table(self) -> pd.DataFrame:
-        """Terms with coefficients, standard errors and shares, in the mean over units.
+        """Table of terms: mean coefficients and standard errors over series, and variance shares.
 
-        Coefficients of terms of one column of the regression, of others none; the share is the
-        variance of the term over that of all terms, in the rows fitted to.
+        Terms with several columns in the design matrix have NaN coefficients. The share is the
+        variance of a term over the variance of all terms in the rows fitted to.
         """
         effects = self.effects
         slopes = effects.slopes()
@@ -426,16 +428,8 @@ class FittedColumns:
         effects = self.effects
         terms = [{**asdict(term), "knots": list(term.knots)} for term in effects.terms]
         header: dict[str, Any] = {"terms": terms, "alike": effects.alike}
-        arrays = {
-            "columns.location": effects.location,
-            "columns.scale": effects.scale,
-            "columns.coefficient": effects.coefficient,
-            "columns.covariance": effects.covariance,
-            "columns.widening": effects.widening,
-            "columns.share": effects.share,
-            "columns.size": self.size,
-            "columns.quantiles": self.quantiles,
-        }
+        arrays = {f"columns.{name}": getattr(effects, name) for name in EFFECT_ARRAYS}
+        arrays |= {"columns.size": self.size, "columns.quantiles": self.quantiles}
         if (panel := effects.panel) is not None:
             products = [list(product) for product in panel.products]
             header["panel"] = {"products": products}
@@ -450,10 +444,9 @@ class FittedColumns:
         data: FittedData,
         season_length: int,
     ) -> FittedColumns:
-        """Read what `to_file` wrote; `file_shapes` has the shapes of the arrays."""
+        """Read what `to_file` wrote; `file_shapes` gives the shapes of the arrays."""
         for name in file_shapes(header, data, season_length):
             array = arrays[name]
-            # Rows of columns may be missing.
             wrong = np.isinf(array) if name in MAY_LACK else ~np.isfinite(array)
             if wrong.any():
                 raise refuse(f"the array {name!r}", "finite numbers", array)
@@ -466,32 +459,16 @@ class FittedColumns:
             raise refuse("the array 'columns.unit'", "numbers of series", unit)
         terms, panel = read_terms(header, data), None
         if products := read_products(header, data):
-            panel = PanelPrior(
-                widths_of(terms),
-                products,
-                arrays["columns.panel.location"],
-                arrays["columns.panel.scale"],
-                arrays["columns.panel.coefficient"],
-                arrays["columns.panel.covariance"],
-                arrays["columns.panel.spread"],
-            )
-        effects = ColumnEffects(
-            terms,
-            arrays["columns.location"],
-            arrays["columns.scale"],
-            header["alike"],
-            arrays["columns.coefficient"],
-            arrays["columns.covariance"],
-            arrays["columns.widening"],
-            arrays["columns.share"],
-            panel,
-        )
+            of_panel = {name: arrays[f"columns.panel.{name}"] for name in PANEL_ARRAYS}
+            panel = PanelPrior(widths_of(terms), products, **of_panel)
+        of_effects = {name: arrays[f"columns.{name}"] for name in EFFECT_ARRAYS}
+        effects = ColumnEffects(terms=terms, alike=header["alike"], panel=panel, **of_effects)
         size, quantiles = arrays["columns.size"], arrays["columns.quantiles"]
         return cls(effects, size, data, season_length, quantiles)
 
 
 def effect_section(effects: pd.DataFrame | None) -> list[str]:
-    """Table of the effects of columns in a summary, where there are columns."""
+    """Lines of a summary on the effects of columns; empty without columns."""
     if effects is None:
         return []
     title = section("Effects of columns and the calendar")
@@ -511,7 +488,7 @@ TERM: dict[str, Kind] = {
 
 
 def read_terms(header: dict[str, Any], data: FittedData) -> tuple[Term, ...]:
-    """Terms of a file.
+    """Read the terms of a regression.
 
     Raises
     ------
@@ -538,23 +515,24 @@ def read_terms(header: dict[str, Any], data: FittedData) -> tuple[Term, ...]:
     return terms
 
 
-# Fields of a file of a regression.
+# Fields of a regression in a file.
 REGRESSION: dict[str, Kind] = {
     "terms": listed(anything),
     "alike": one_of("changes", "units", "logarithms"),
     "panel": by_name(anything),
 }
+EFFECT_ARRAYS = ("location", "scale", "coefficient", "covariance", "widening", "share")
 PANEL_ARRAYS = ("location", "scale", "coefficient", "covariance", "spread")
 PANEL: dict[str, Kind] = {"products": listed(listed(integer(0)))}
 
 
 def read_products(header: dict[str, Any], data: FittedData) -> tuple[Product, ...]:
-    """Products of terms with static columns of a file; none where it has no prior of a panel.
+    """Read the products of static columns with terms; none without a prior of the panel.
 
     Raises
     ------
     DamagedFileError
-        If they are no products of the terms and the static columns of the data.
+        If they are no products of static columns of the data with the terms.
     """
     if "panel" not in header:
         return ()
@@ -568,7 +546,7 @@ def read_products(header: dict[str, Any], data: FittedData) -> tuple[Product, ..
 
 
 def columns_later(terms: Sequence[Term], data: FittedData) -> list[int]:
-    """Numbers of the columns that terms read and that are not known ahead."""
+    """Positions of the columns that are read by terms and not known ahead."""
     used = {term.column for term in terms if term.column >= 0}
     return sorted(column for column in used if data.exog_names[column] not in data.known_ahead)
 
@@ -621,32 +599,37 @@ def state_to_file(state: ColumnState) -> dict[str, np.ndarray]:
 
 
 def state_from_file(arrays: dict[str, np.ndarray], data: FittedData) -> ColumnState:
-    """State of the series fitted to that `state_to_file` wrote; `data` has their static columns."""
-    memory = ColumnMemory(arrays["columns.recent"], arrays["columns.averages"])
-    centre, unit, size = (arrays[f"columns.{name}"] for name in ("centre", "unit", "changes"))
-    tail, shares = arrays["columns.tail"], arrays["columns.shares"]
-    return ColumnState(memory, centre, unit, size, tail, shares, data.static_values)
+    """Read the state that `state_to_file` wrote; `data` has the static columns."""
+    return ColumnState(
+        memory=ColumnMemory(arrays["columns.recent"], arrays["columns.averages"]),
+        centre=arrays["columns.centre"],
+        unit=arrays["columns.unit"],
+        size=arrays["columns.changes"],
+        tail=arrays["columns.tail"],
+        shares=arrays["columns.shares"],
+        static=data.static_values,
+    )
 
 
 def split(panel: Panel, rows: np.ndarray) -> list[np.ndarray]:
-    """Rows (N, ...) by series."""
+    """Split rows, shape (N, ...), by series."""
     return np.split(rows, panel.indptr[1:-1])
 
 
 def mean_changes(panel: Panel) -> np.ndarray:
-    """Mean absolute change (S, C) of each target; 1 where it is constant."""
+    """Mean absolute change of each target, shape (S, C); 1 if it is constant."""
     sizes = np.stack([mean_change(panel.series(i)) for i in range(panel.n_series)])
     return np.where(sizes > 0, sizes, 1.0)
 
 
 def steps_per_day(data: FittedData) -> float:
-    """Rows in a day; 0 where rows have no dates."""
+    """Number of rows in a day; 0 without dates."""
     timeless = data.layout.time_kind == "integer" or data.layout.irregular
     return 0.0 if timeless else 1 / step_days(data.layout)
 
 
 def phases_of(times: np.ndarray, data: FittedData) -> np.ndarray:
-    """Shares (..., 3) of the day, the week and the year; zeros where rows have no dates."""
+    """Elapsed fractions of the day, the week and the year, shape (..., 3); 0 without dates."""
     if data.layout.time_kind == "integer":
         return np.zeros((*times.shape, len(PHASES)))
     return calendar_phases(times, PHASES, data.layout)

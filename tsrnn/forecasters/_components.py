@@ -1,4 +1,4 @@
-"""Components of series that the prior network forecasts: over the data and over the horizon."""
+"""Components of the pretrained network's forecasts, over the data and over the horizon."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from tsrnn.forecasters._forecast_part import ForecastPart
     from tsrnn.forecasters._prior import FittedPrior, PriorState
 
-BYTES_OF_A_STEP = 320  # of a model: forty numbers, of components, variances and weights
-STATES = ("level", "trend", "cycle", "season")  # of structural models, in their order
+BYTES_OF_A_STEP = 320  # for each model: forty numbers of components, variances and weights
+STATES = ("level", "trend", "cycle", "season")  # in the order of the structural models
 
 
 def structural_parts(fitted: FittedPrior, state: PriorState, h: int) -> Components:
-    """Components (S, C, ...) of what columns leave of each series, and of h steps ahead."""
+    """Components of the residuals of each series and of h steps ahead, shape (S, C, ...)."""
     n_series, _, n_targets = state.tail.shape
     rows, counts, outliers = fitted.rows_read(state)
     components = structural_components(
@@ -29,8 +29,10 @@ def structural_parts(fitted: FittedPrior, state: PriorState, h: int) -> Componen
     units, _, _ = outliers.errors_at_end(state.last_rows[0], counts)
     if fitted.counts is not None:
         units = np.union1d(units, np.flatnonzero(fitted.counting(state)))
-    if len(units):  # of two futures or of counts, the network adds what is left to the forecast
-        median = fitted.forecasts_left(state, h).median
+    # Structural models know no mixture of two futures and no counts: the network's component is
+    # then the difference to the forecast.
+    if len(units):
+        median = fitted.residual_forecasts(state, h).median
         network = components.network.copy()
         network[units] = (median - components.parts.sum(-1))[units]
         components = replace(components, network=network)
@@ -41,7 +43,7 @@ def structural_parts(fitted: FittedPrior, state: PriorState, h: int) -> Componen
 def forecast_contributions(
     fitted: FittedPrior, state: PriorState, future: np.ndarray | None
 ) -> dict[str, np.ndarray]:
-    """Parts (S, h, C) of the forecasts of `horizon` steps, by name."""
+    """Additive parts of the forecasts of `horizon` steps, shape (S, h, C), by name."""
     h = fitted.horizon
     components = structural_parts(fitted, state, h)
     parts = {
@@ -61,7 +63,7 @@ def forecast_contributions(
 def column_parts(
     fitted: FittedPrior, state: PriorState, h: int, future: np.ndarray | None, median: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Parts (S, h, C, m) that columns add to forecasts without them, and standard errors."""
+    """Effects of columns on the forecasts by part, (S, h, C, m), and their standard errors."""
     assert fitted.columns is not None
     assert state.columns is not None
     exog, times = fitted.exog_ahead(state, h, future), fitted.data.times_ahead(state, h)
@@ -71,7 +73,7 @@ def column_parts(
 def component_rows(
     fitted: FittedPrior, state: PriorState, h: int, future: np.ndarray | None
 ) -> tuple[Panel, dict[str, np.ndarray]]:
-    """Components (N, C) of the last rows of each series and of h steps ahead, 0 for none."""
+    """Components of the last rows of each series and of h >= 0 steps ahead, shape (N, C)."""
     structural = structural_parts(fitted, state, max(h, 1))
     names = [name for name in STATES if name != "season" or fitted.season_length > 1]
     places = [STATES.index(name) for name in names]
@@ -95,10 +97,10 @@ def component_rows(
         if regression is not None:
             assert state.columns is not None
             shares = state.columns.shares[series, window - count :]
-            known = np.where(np.isnan(data), fit, data)  # factors of missing rows are of the fit
+            known = np.where(np.isnan(data), fit, data)  # factors multiply the fit of missing rows
             parts = shares * regression.effects.ratio(known, shares.sum(-1))[..., None]
             data = regression.effects.restored(data, shares.sum(-1))
-        # Over the data, then ahead: NaN where there is nothing.
+        # Rows of the data, then rows ahead; NaN if a column is not defined there.
         blocks.append(
             [
                 np.concatenate([data, np.full_like(network[series], np.nan)]),
@@ -123,7 +125,7 @@ def component_rows(
 
 
 def rows_with_horizon(fitted: FittedPrior, state: PriorState, h: int, values: np.ndarray) -> Panel:
-    """Panel of the last rows of each series and of h steps ahead."""
+    """Panel of the last rows of each series, followed by h steps ahead."""
     data, counts = fitted.data, state.counts
     past = past_times(state.last_times, state.tail.shape[1], data.layout.grid, tz=data.layout.tz)
     parts = [times[len(times) - count :] for times, count in zip(past, counts, strict=True)]
@@ -136,7 +138,7 @@ def rows_with_horizon(fitted: FittedPrior, state: PriorState, h: int, values: np
 
 
 class ComponentMethods:
-    """Components of a forecaster with the prior network; a part of it."""
+    """Mixin of `components` for forecasters with a pretrained network."""
 
     fitted_: ForecastPart[Any]
     state_: Any
@@ -147,16 +149,16 @@ class ComponentMethods:
     ) -> Any:
         """Components of the last rows of the data, and of the forecasts.
 
-        Level, trend, cycle and season are those of the structural models of the prior network,
-        filtered: of a row by the rows up to it, with the weights of the forecast. The trend is
-        what the level grows by in a row; all others add to ``fit``. Columns and the calendar
-        are effects against their means in the rows fitted to; ``network`` is what the network adds
-        to its structural models.
+        Level, trend, cycle and season are the filtered states of the structural models, given the
+        rows up to each and weighted as in the forecast. The trend is the growth of the level in a
+        row; all other components sum to ``fit``. Effects of columns and the calendar are relative
+        to their means in the rows fitted to. ``network`` is the difference of the forecast from the
+        structural models.
 
-        Standard errors ``-se`` are those of states given the rows up to each, of coefficients given
-        their terms; ahead they hold the changes to come. The variances of noise and the weights
-        of the models are taken as known, but the spread of the models is in them. Errors
-        of columns over the data are not computed.
+        Standard errors ``-se`` are conditional on the rows up to each, and for effects on the
+        chosen terms. Ahead they include the changes of the states. They take the noise variances
+        and the model weights as known, and include the spread between models. Standard errors of
+        effects are not computed over the data.
 
         Parameters
         ----------
@@ -172,16 +174,16 @@ class ComponentMethods:
         Returns
         -------
         frame
-            In the library of the data. A row a series, target and time: the id of a long frame, the
-            time, ``target`` where there are several; then ``data``, NaN ahead and where the target,
-            or a column with an effect, is missing; ``fit``, which ahead is the forecast, ``level``,
-            ``trend``, ``cycle``, ``season`` where there is one, a column an effect, ``network``,
-            NaN over the data, and the errors.
+            Frame in the library of the data with a row for each series, target and time. Keys are
+            the id of a long frame, the time, and ``target`` if there are several. Then follow
+            ``data``, NaN ahead and if the target, or a column with an effect, is missing; ``fit``,
+            which ahead is the forecast; ``level``, ``trend``, ``cycle``; ``season`` if there is
+            one; a column for each effect; ``network``, NaN over the data; and the standard errors.
 
         Raises
         ------
         ValueError
-            If the forecasts are those of a network that was trained on the series.
+            If a network that was trained on the series forecasts.
 
         Examples
         --------
@@ -197,7 +199,7 @@ class ComponentMethods:
     def _component_frame(
         self, X: Any, h: int | None, X_future: Any, ids: Any, layout: Layout
     ) -> Any:
-        """Components with the times of a layout."""
+        """Components as a frame of the given layout."""
         fitted = self._prior_network("components")
         h = fitted.horizon if h is None else h
         h = 0 if isinstance(h, int) and h == 0 and h is not False else positive_integer("h", h)
@@ -211,7 +213,7 @@ class ComponentMethods:
         return by_row(replace(panel, layout=layout), columns)
 
     def _prior_network(self, method: str) -> FittedPrior:
-        """Fitted prior network, which the method needs."""
+        """Fitted pretrained network; `method` names the caller in messages."""
         check_is_fitted(self)
         pretrained = self.fitted_.pretrained(self.state_)
         if pretrained is None:

@@ -12,24 +12,24 @@ from scipy.special import ndtri, stdtrit
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-DEGREES = 8.0  # of freedom before training: heavier tails than normal, seven moments
+DEGREES = 8.0  # degrees of freedom before training: heavier tails than normal, seven moments
 LEAST_SCALE = 1e-4  # keeps the logarithm of the scale finite
 FEWEST_DEGREES = 2.1  # the variance exists above 2
-SIDE = (0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)  # quantiles learned above the median
+SIDE = (0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)  # probabilities learned above the median
 LARGEST_LEVEL = 100 * (2 * SIDE[-1] - 1)
 
 
 class Distribution(nn.Module, ABC):
-    """Base of the heads: a linear map of the state gives the shape of the errors.
+    """Base of the distributions: a linear map of the state gives their parameters.
 
-    Shapes are those of errors over the local spread, by step and target. `start` gives all
-    states the same.
+    The distributions are of errors over the local spread, by step and target. After `start`, they
+    are the same in all states.
 
     Parameters
     ----------
     hidden_size, horizon, n_targets : int
     fields : int
-        Numbers that describe the shape of an error.
+        Number of parameters of a distribution.
     """
 
     def __init__(self, hidden_size: int, horizon: int, n_targets: int, fields: int) -> None:
@@ -39,27 +39,27 @@ class Distribution(nn.Module, ABC):
 
     @torch.no_grad()
     def start(self, size: Tensor) -> None:
-        """Begin with errors of some root mean square (h, C), over the local spread."""
+        """Initialise with errors of root mean square `size`, shape (h, C), over the spread."""
         self.map.weight.zero_()
-        # Errors of next to nothing would start softplus where it has no gradient.
+        # Clamped, as the gradient of softplus vanishes at errors near zero.
         fields = self._fields_of(size[..., None].double().clamp(min=1e-3))
         self.map.bias.copy_(fields.expand(self.shape).flatten())
 
     def forward(self, states: Tensor) -> Tensor:
-        """States (..., hidden) to shapes (..., h, C, fields)."""
+        """Map states, (..., hidden), to parameters, (..., h, C, fields)."""
         return self.map(states).unflatten(-1, self.shape)
 
     @abstractmethod
     def _fields_of(self, size: Tensor) -> Tensor:
-        """Fields (h, C, fields) of errors of root mean square `size` (h, C, 1)."""
+        """Parameters, (h, C, fields), of errors of root mean square `size`, (h, C, 1)."""
 
     @abstractmethod
     def loss(self, error: Tensor, spread: Tensor, shape: Tensor) -> Tensor:
-        """Loss (..., h, C) of errors (..., h, C) with local spreads that broadcast to them."""
+        """Loss of errors, both (..., h, C); the local spread broadcasts to them."""
 
     @abstractmethod
     def quantiles(self, shape: Tensor, probabilities: Sequence[float]) -> Tensor:
-        """Quantiles (..., h, C, len(probabilities)) of errors over the local spread."""
+        """Quantiles of errors over the local spread, shape (..., h, C, len(probabilities))."""
 
 
 class Quantiles(Distribution):
@@ -67,9 +67,8 @@ class Quantiles(Distribution):
 
     .. math:: L = \frac2Q \sum_q \max(q e_q, (q - 1) e_q), \qquad e_q = y - \hat y - s_t o_q
 
-    with the point forecast as the median and offsets o that are sums of positive numbers, so
-    that quantiles do not cross. Between them the normal score of the probability is interpolated
-    linearly.
+    The point forecast is the median. The offsets o are sums of positive numbers, so that quantiles
+    do not cross. Between learned quantiles, offsets are linear in the normal score.
     """
 
     def __init__(self, hidden_size: int, horizon: int, n_targets: int) -> None:
@@ -80,7 +79,7 @@ class Quantiles(Distribution):
         return inverse_softplus(size * gaps).repeat(1, 1, 2)
 
     def _offsets(self, shape: Tensor) -> Tensor:
-        """Offsets (..., 2 n + 1) of 1 - SIDE, the median, SIDE, rising."""
+        """Offsets of the quantiles 1 - SIDE, 0.5 and SIDE in ascending order, (..., 2 n + 1)."""
         below, above = softplus(shape).chunk(2, -1)
         median = torch.zeros_like(shape[..., :1])
         return torch.cat([-below.cumsum(-1).flip(-1), median, above.cumsum(-1)], -1)
@@ -98,12 +97,12 @@ class Quantiles(Distribution):
         Raises
         ------
         ValueError
-            If a probability lies outside those learned.
+            If a probability lies outside the learned range.
         """
         offsets, scores = self._offsets(shape), ndtri(_probabilities())
         quantiles = []
         for probability in probabilities:
-            # A level of 99 becomes 0.995 only to rounding.
+            # The level 99 gives 0.995 only up to rounding.
             if not 1 - SIDE[-1] - 1e-9 <= probability <= SIDE[-1] + 1e-9:
                 raise ValueError(
                     f"intervals='quantile' has learned levels up to {LARGEST_LEVEL:g}; got "
@@ -142,10 +141,10 @@ class StudentT(Distribution):
         scale = scale * torch.where(spread > 0, spread, 1.0)
         size = (error / scale).square() / degrees
         half = degrees / 2
-        # Logarithms of gamma functions: they themselves overflow from 172 on.
+        # Log gamma, as the gamma function overflows from 172 on.
         constant = torch.lgamma(half) - torch.lgamma(half + 0.5) + 0.5 * (degrees * math.pi).log()
         loss = constant + scale.log() + (half + 0.5) * torch.log1p(size)
-        return torch.where(spread > 0, loss, 0.0)  # a constant says nothing of others' scale
+        return torch.where(spread > 0, loss, 0.0)  # constant series carry no information
 
     def quantiles(self, shape: Tensor, probabilities: Sequence[float]) -> Tensor:
         """See `Distribution`."""
@@ -169,5 +168,5 @@ def inverse_softplus(value: Tensor) -> Tensor:
 
 
 def _probabilities() -> np.ndarray:
-    """Probabilities of the learned quantiles, rising."""
+    """Probabilities of the learned quantiles in ascending order."""
     return np.array([*(1 - p for p in reversed(SIDE)), 0.5, *SIDE])

@@ -11,14 +11,14 @@ import pandas as pd
 from tsrnn.forecasters._columns import FittedColumns
 from tsrnn.prior import CYCLES, Term, calendar_functions
 
-POINTS = 41  # of a curve
-HOURS = (0, 6, 12, 18)  # at which curves by the hour of the day are given
-MOST_LAGS = 12  # by which the response to a moving average is followed
-MONTHS = np.arange(12) / 12  # of the year, over which the time of the year is averaged
+POINTS = 41  # points of a curve
+HOURS = (0, 6, 12, 18)  # hours of curves that vary over the day
+MOST_LAGS = 12  # lags of the response to a moving average
+MONTHS = np.arange(12) / 12  # fractions of the year, over which yearly cycles are averaged
 
 
 def effect_curves(fitted: FittedColumns) -> pd.DataFrame:
-    """Effects of columns in the mean over series, see `ParaRNNForecaster.effect_curves`."""
+    """Mean effects of columns over series, see `ParaRNNForecaster.effect_curves`."""
     frames = [
         frame
         for column in fitted.part_columns
@@ -32,7 +32,7 @@ def effect_curves(fitted: FittedColumns) -> pd.DataFrame:
 
 
 def _curves_of_column(fitted: FittedColumns, column: int) -> Iterator[pd.DataFrame]:
-    """Curves of the terms of one column, and responses by lag where all are linear."""
+    """Curves of the terms of a column, and responses by lag if all terms are linear."""
     own_terms = [term for term in fitted.effects.terms if term.column == column]
     name, quantiles = str(fitted.data.exog_names[column]), fitted.quantiles[column]
     grid, marks = np.linspace(quantiles[0], quantiles[-1], POINTS), quantiles[1:-1]
@@ -65,7 +65,7 @@ def _curves_of_column(fitted: FittedColumns, column: int) -> Iterator[pd.DataFra
 def loadings(
     fitted: FittedColumns, terms: Sequence[Term], values: np.ndarray, hour: float
 ) -> np.ndarray:
-    """Columns (n, p) of the regression, scaled, where a column of `terms` has `values` (n,)."""
+    """Scaled design matrix, (n, p), at `values` (n,) of the column of `terms`."""
     hours = np.arange(24) if np.isnan(hour) else np.array([hour])
     day, year = (grid.ravel() for grid in np.meshgrid(hours / 24, MONTHS))
     phases = np.stack([day, 0 * day, year], -1)
@@ -80,7 +80,7 @@ def loadings(
 
 
 def lag_loadings(fitted: FittedColumns, terms: Sequence[Term]) -> np.ndarray:
-    """Weights (lags, p) of the coefficients in the response to a column, unit by lag."""
+    """Scaled design matrix of the response to a unit impulse, shape (lags, p)."""
     decays = any(term.decay for term in terms)
     lags = np.arange(1 + (MOST_LAGS if decays else max(term.lag for term in terms)))
     rows = np.zeros((len(lags), len(fitted.effects.scale)))
@@ -93,7 +93,7 @@ def lag_loadings(fitted: FittedColumns, terms: Sequence[Term]) -> np.ndarray:
 
 
 def effect_rows(fitted: FittedColumns, rows: np.ndarray, **keys: Any) -> pd.DataFrame:
-    """Effects of rows (n, p) of the regression and their errors, in the mean over series."""
+    """Mean effects over series of a design matrix, (n, p), and their standard errors."""
     n_series, n_targets = fitted.size.shape
     shape = n_series, n_targets, rows.shape[1]
     coefficients = fitted.effects.coefficient.reshape(shape).mean(0)

@@ -1,4 +1,4 @@
-"""Common factors of several targets: reduced-rank ridge regression of what own paths leave."""
+"""Common factors of several targets: reduced-rank ridge regression of the residuals."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from tsrnn.forecasters._units import (
     validation_starts,
 )
 
-NUMBERS = (1, 2, 4, 8, 16, 32)  # of factors: more gained nothing on any data set tried
-VALUES_AT_ONCE = 2**22  # of windows whose regressors are computed together: 32 megabytes
-MOST_FORECASTS = 2**27  # kept while a network is trained: half a gigabyte
-# Statistic of Diebold and Mariano above which targets are forecast with factors. Number, penalty
-# and regressors are chosen on the same rows, and targets that move together for a while seem to
-# forecast each other: at 3.0, twenty macroeconomic series did so and were forecast worse.
+NUMBERS = (1, 2, 4, 8, 16, 32)  # candidate numbers of factors: more gained nothing on any data set
+VALUES_AT_ONCE = 2**22  # values in the regressors of one call: 32 megabytes
+MOST_FORECASTS = 2**27  # forecasts cached while a network is trained: half a gigabyte
+# Diebold-Mariano statistic above which factors are used. It is above usual critical values because
+# number, penalty and regressors are chosen on the same rows, and targets that move together for a
+# while seem to forecast each other: with 3.0, twenty macroeconomic series were forecast worse.
 LEAST_STATISTIC = 3.5
 
 LINEAR_PARTS = ("linear", "linear_level", "linear_varying", "factor_weights", "factor_loadings")
 
-Origins = tuple[Tensor, Tensor]  # rows to forecast from, and the first row of the unit of each
+Origins = tuple[Tensor, Tensor]  # rows, and the first row of the unit of each
 
 
 class Moments(NamedTuple):
-    """Sums of products of regressors and responses over rows.
+    """Cross products of regressors and responses, summed over rows.
 
     Attributes
     ----------
@@ -61,13 +61,13 @@ class ReducedRankRidge:
         \qquad \hat B_r = \hat B Q_r Q_r'
 
     with the ridge estimate :math:`\hat B` and the first r eigenvectors :math:`Q_r` of
-    :math:`Y'X (X'X + \lambda I)^{-1} X'Y` (Mukherjee and Zhu, 2011): with as many factors as
+    :math:`Y'X (X'X + \lambda I)^{-1} X'Y` (Mukherjee and Zhu, 2011). With as many factors as
     regressors or responses it is the ridge estimate.
 
     Parameters
     ----------
     moments : Moments
-        In float64.
+        Moments in float64.
     """
 
     def __init__(self, moments: Moments) -> None:
@@ -77,25 +77,25 @@ class ReducedRankRidge:
         self._outer = self._cross @ self._cross.mT
 
     def factors(self, penalty: float, most: int) -> tuple[Tensor, Tensor]:
-        """Weights (p, r) of the `most` first factors, and their loadings (r, m).
+        """Weights, shape (p, r), and loadings, (r, m), of the first `most` factors.
 
         The penalty is in units of the mean eigenvalue of the regressors.
         """
-        unit = self._values.mean().clamp(min=1e-12)  # of regressors of zeros
+        unit = self._values.mean().clamp(min=1e-12)  # positive even if all regressors are zero
         size = (self._values + penalty * unit).rsqrt()
-        # On the side of the regressors, which are fewer than steps times targets.
+        # Decompose the p x p side, as there are fewer regressors than steps times targets.
         rotation = torch.linalg.eigh(size[:, None] * self._outer * size)[1].flip(1)[:, :most]
         scaled = size[:, None] * rotation
         return self._vectors @ scaled, scaled.mT @ self._cross
 
 
 def squared_errors(moments: Moments, weights: Tensor, loadings: Tensor) -> Tensor:
-    """Sums (r,) of squared errors with the first, the first two, ... of r factors.
+    """Sums of squared errors with the first 1, 2, ..., r factors, shape (r,).
 
     Parameters
     ----------
     moments : Moments
-        Of the rows that are forecast.
+        Moments of the rows to forecast from.
     weights : Tensor of shape (p, r)
     loadings : Tensor of shape (r, m)
     """
@@ -105,7 +105,7 @@ def squared_errors(moments: Moments, weights: Tensor, loadings: Tensor) -> Tenso
 
 
 class ChosenFactors(NamedTuple):
-    """Factors of the least error on a validation part, see `choose_factors`.
+    """Factors with the least validation error, see `choose_factors`.
 
     Attributes
     ----------
@@ -128,22 +128,22 @@ def choose_factors(
 ) -> ChosenFactors:
     """Choose regressors, penalty and number of factors by the error on a validation part.
 
-    Of nearly equal candidates the largest penalty: columns that are nearly the same, such as
-    degrees in two units, take large opposite coefficients, which show when the columns once differ.
+    Among nearly equal candidates, the largest penalty is chosen: nearly collinear columns, such as
+    degrees in two units, have large opposite coefficients, which do harm once the columns differ.
 
     Parameters
     ----------
     fitted, validated : Moments
-        Of the rows to estimate from, and of the validation part.
+        Moments of the training rows and of the validation part.
     sizes : sequence of int
-        Numbers of first regressors to try.
+        Candidate numbers of regressors, counted from the first.
     tolerance : float
-        Excess over the least error, as a share, up to which candidates are nearly equal.
+        Relative excess over the least error up to which candidates are nearly equal.
 
     Returns
     -------
     ChosenFactors
-        Of the least error at the largest penalty among nearly equal ones.
+        Factors with the largest penalty among nearly equal candidates.
     """
     candidates: list[tuple[float, float, int, int]] = []
     ridges = {size: ReducedRankRidge(_first(fitted, size)) for size in sizes}
@@ -169,17 +169,17 @@ def choose_structure(
     """Decide whether the targets of a fit are forecast with common factors.
 
     Factors of the last rows of all columns are added to the linear path that was chosen for each
-    target by itself. Number of factors and regressors, with the levels or without, are those of the
-    least error on the validation part, at the largest penalty within a percent of it. With
-    ``multivariate="auto"`` they are taken if the statistic of Diebold and Mariano, of the mean
-    squared errors from each origin without and with them, is at least 2.
+    target by itself. The number of factors, and regressors with or without levels, have the least
+    error on the validation part, at the largest penalty within a percent of it. With
+    ``multivariate="auto"``, factors are used if the Diebold-Mariano statistic of the mean squared
+    errors from each origin, without and with factors, is at least `LEAST_STATISTIC`.
 
     Parameters
     ----------
     settings : Settings
-        With the input size and the local level of that path.
+        Settings with the input size and the local level of that path.
     form : dict
-        Of that path, see `best_forms`.
+        Form of that path, see `best_forms`.
     rows : Standardised
     make : callable
         Returns an empty model of given settings.
@@ -187,14 +187,14 @@ def choose_structure(
     Returns
     -------
     settings : Settings
-        With "independent" or "factor" as `multivariate`.
+        Settings whose `multivariate` is "independent" or "factor".
     form : dict
-        With the "factor_gain", by which the mean squared error falls, a share, and the
-        "factor_statistic", where there are origins enough to test; and the "factor_penalty" and
-        "factor_levels", where there are factors.
+        Form with the "factor_gain", the relative reduction of the mean squared error; the
+        "factor_statistic", if there are enough origins to test; and the "factor_penalty" and
+        "factor_levels", if factors are used.
     start : ForecastModel
-        Model of these settings whose linear path is estimated from the rows before the validation
-        part; the rest of it is empty.
+        Model of these settings with the linear path estimated from the rows before the validation
+        part; its other parameters are uninitialised.
     """
     single = replace(settings, multivariate="independent", factor_lags=0)
     lags = min(settings.factor_lags, settings.input_size)
@@ -238,20 +238,20 @@ def fit_factors(
     ends: Tensor,
     form: dict[str, Any],
 ) -> None:
-    """Set the linear paths of models to an own path and the factors of what it leaves.
+    """Set the linear paths of models to the path of a single target plus factors.
 
     Parameters
     ----------
     models : sequence of ForecastModel
         Networks of a fit.
     single : ForecastModel
-        Of a target by itself, with its linear path.
+        Model of a single target, with its linear path.
     units : Units
-        In float64.
+        Units in float64.
     ends : integer Tensor of shape (U,)
         End of the rows of each unit to estimate from.
     form : dict
-        Of `choose_structure`.
+        Form that `choose_structure` returned.
     """
     for model in models:
         _copy_own_path(model, single)
@@ -278,10 +278,10 @@ def copy_linear_path(models: Sequence[ForecastModel], start: ForecastModel) -> N
 
 @torch.no_grad()
 def with_path(model: ForecastModel, units: Units) -> Units:
-    """Units that know the forecasts of a linear path with factors, which is not trained.
+    """Precompute the forecasts of a linear path with factors, which is not trained.
 
-    A training asks for those of a row again and again. Where they are more than memory should
-    hold, they are computed each time.
+    Training reads each row many times. Forecasts that would need too much memory are not
+    precomputed.
     """
     if len(units.values) * model.horizon * model.n_targets > MOST_FORECASTS:
         return units
@@ -296,7 +296,7 @@ def with_path(model: ForecastModel, units: Units) -> Units:
 
 
 def _set_factors(models: Sequence[ForecastModel], weights: Tensor, loadings: Tensor) -> None:
-    """Set the factors of models; regressors beyond the first, without weights, stay at zero."""
+    """Set the factors of models; regressors without weights stay at zero."""
     for model in models:
         assert model.factor_weights is not None
         assert model.factor_loadings is not None
@@ -305,28 +305,28 @@ def _set_factors(models: Sequence[ForecastModel], weights: Tensor, loadings: Ten
 
 
 def _copy_own_path(model: ForecastModel, single: ForecastModel) -> None:
-    """Copy the path of a single target, and set the factors to zero."""
+    """Copy the linear path of a single target, and set the factors to zero."""
     for name in ("linear", "linear_level", "linear_varying"):
         if (part := getattr(single, name)) is not None:
             getattr(model, name).copy_(part)
-            getattr(model, name).requires_grad_(False)  # as factors, see `with_path`
+            getattr(model, name).requires_grad_(False)  # `with_path` precomputes the forecasts
     for factors in (model.factor_weights, model.factor_loadings):
         assert factors is not None
         factors.zero_()
 
 
 def _whole_windows(units: Units, ends: Tensor, horizon: int) -> Origins:
-    """Rows with a whole window and all targets before `ends`."""
+    """Rows with a whole window whose targets all lie before `ends`."""
     return full_origins(units.starts + units.window - 1, ends, horizon, units.starts)
 
 
 def _first(moments: Moments, size: int) -> Moments:
-    """Moments of the first regressors alone."""
+    """Moments of the first `size` regressors."""
     return Moments(moments.gram[:size, :size], moments.cross[:size], moments.square)
 
 
 def _moments(model: ForecastModel, units: Units, origins: Origins) -> Moments:
-    """Moments of the factors' regressors with the residuals of a model whose factors are zero."""
+    """Moments of the factors' regressors and the residuals of a model with zero factors."""
     gram = cross = square = torch.zeros((), dtype=torch.float64)
     for _, x, y in _regressions(model, units, origins):
         gram, cross, square = gram + x.mT @ x, cross + x.mT @ y, square + y.square().sum()
@@ -336,7 +336,7 @@ def _moments(model: ForecastModel, units: Units, origins: Origins) -> Moments:
 def _regressions(
     model: ForecastModel, units: Units, origins: Origins
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Rows, regressors (n, p) and residuals (n, h C) from some origins at a time."""
+    """Iterate over batches of rows, regressors, shape (n, p), and residuals, (n, h C)."""
     count = max(1, VALUES_AT_ONCE // (len(model.lagged) * units.window))
     for rows, starts in zip(*(part.split(count) for part in origins), strict=True):
         windows = units.at(rows, starts)
@@ -350,9 +350,9 @@ def _regressions(
 def _losses_by_origin(
     model: ForecastModel, units: Units, split: Tensor, weights: Tensor, loadings: Tensor
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean squared errors without and with factors, by place in the validation part.
+    """Mean squared errors without and with factors, by position in the validation part.
 
-    Errors of all series at a place are one observation: series err together.
+    The errors of all series at a position are one observation, as they are correlated.
     """
     most = int((units.indptr[1:] - split).max()) + 1
     sums, counts = torch.zeros(2, most, dtype=torch.float64), torch.zeros(most)

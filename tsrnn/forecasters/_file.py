@@ -1,4 +1,4 @@
-"""Fitted networks from a file, every field and array of which is checked before it is used."""
+"""Read fitted networks from a file; every field and array is checked before it is used."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tsrnn.forecasters._settings import LOSSES, Settings
 from tsrnn.forecasters._state import RecurrentState
 from tsrnn.layers import AGGREGATIONS, LAYERS, MOST_SIZE, Recurrent
 
-# Fields of a file beside those of every forecaster.
+# Fields of a file in addition to the fields of every forecaster.
 FITTED: dict[str, Kind] = {
     "settings": by_name(anything),
     "intervals": text,
@@ -60,14 +60,14 @@ def from_file(
     arrays: dict[str, np.ndarray],
     last_times: np.ndarray,
 ) -> tuple[FittedNetworks, RecurrentState]:
-    """Fitted networks and state of the series that `FittedNetworks.to_file` wrote.
+    """Read the fitted networks and the state that `FittedNetworks.to_file` wrote.
 
-    `filled` are the arguments with those of the preset.
+    `filled` are the resolved arguments.
 
     Raises
     ------
     DamagedFileError
-        With the field or array that is not as it was written.
+        With the damaged field or array.
     """
     settings = Settings(**header["settings"])
     if settings.boxcox != filled["boxcox"]:
@@ -75,7 +75,7 @@ def from_file(
             "fitted.settings.boxcox", f"that of use_boxcox, {filled['boxcox']}", settings.boxcox
         )
     check_learned(header, settings)
-    # Earlier versions kept no rows, and all pooled errors were of one size.
+    # Files of earlier versions have no sample rows and no sizes of pooled errors.
     arrays.setdefault("sample_rows", np.zeros((1, 0, arrays["sample"].shape[-1]), np.float32))
     arrays.setdefault("error_units", np.zeros(0, np.int64))
     arrays.setdefault("error_sizes", np.zeros((0, arrays["errors"].shape[-1])))
@@ -99,13 +99,18 @@ def from_file(
         arrays["deviation"],
         settings.boxcox,
     )
+    pooled: dict[str, Any] = {}
+    if len(arrays["error_sizes"]):
+        pooled = {"units": arrays["error_units"], "sizes": arrays["error_sizes"]}
     steps = pd.RangeIndex(1, settings.horizon + 1, name="step")
     fitted = FittedNetworks(
         arguments=arguments,
         data=data,
         settings=settings,
         model=model.eval(),
-        calibration=calibration_from(arrays, header),
+        calibration=Calibration(
+            arrays["errors"], header["intervals"], header["pooled_units"], **pooled
+        ),
         scaling=scaling,
         history=header["history"],
         best_epochs=header["best_epochs"],
@@ -129,9 +134,9 @@ def from_file(
 
 
 def check_settings(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Check the fields of a file and its settings, before anything is made of them."""
+    """Check the fields of a file and its settings."""
     record(FITTED)(header, "fitted")
-    # A size beyond that of any array is refused before anything as large is allocated.
+    # Sizes larger than any array are refused before memory is allocated for them.
     most = max(MOST_SIZE, *(array.size for array in arrays.values()))
     record(settings_kinds(most, len(arrays)))(header["settings"], "fitted.settings")
     for name, value in header["settings"]["options"].items():
@@ -140,7 +145,7 @@ def check_settings(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Non
 
 
 def settings_kinds(most: int, n_arrays: int) -> dict[str, Kind]:
-    """Kinds of the fields of `Settings` in a file whose arrays have up to `most` numbers."""
+    """Kinds of the fields of `Settings`, with sizes up to `most`."""
     size, part = integer(1, most), integer(1, max(n_arrays, 1))
     return {
         "horizon": integer(1, min(most, MOST_STEPS)),
@@ -176,7 +181,7 @@ def settings_kinds(most: int, n_arrays: int) -> dict[str, Kind]:
 
 
 def check_learned(header: dict[str, Any], settings: Settings) -> None:
-    """Check the record of the training."""
+    """Check the training history, the linear path and the validation errors."""
     one_of(settings.intervals)(header["intervals"], "fitted.intervals")
     listed(by_name(optional(real)))(header["history"], "fitted.history")
     listed(integer(0), settings.n_estimators)(header["best_epochs"], "fitted.best_epochs")
@@ -198,17 +203,8 @@ def check_learned(header: dict[str, Any], settings: Settings) -> None:
         raise refuse("fitted.validation", "errors of 'model', among others", header["validation"])
 
 
-def calibration_from(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Calibration:
-    """Calibration of the intervals, from arrays that are checked."""
-    errors, method, n_pooled = arrays["errors"], header["intervals"], header["pooled_units"]
-    if not len(arrays["error_sizes"]):
-        return Calibration(errors, method, n_pooled)
-    units, sizes = arrays["error_units"], arrays["error_sizes"]
-    return Calibration(errors, method, n_pooled, units=units, sizes=sizes)
-
-
 def check_sizes(arrays: dict[str, np.ndarray], n_units: int) -> None:
-    """Check units of pooled errors and the sizes of their errors, empty where all are equal."""
+    """Check the units of pooled errors and the error sizes by unit; both may be empty."""
     errors, units, sizes = (arrays[name] for name in ("errors", "error_units", "error_sizes"))
     if not len(units) and not len(sizes):
         return
@@ -219,9 +215,9 @@ def check_sizes(arrays: dict[str, np.ndarray], n_units: int) -> None:
 
 
 def tests_of(columns: dict[str, Any]) -> pd.DataFrame:
-    """Tests of the parts of the forecasts, as `FittedNetworks.to_file` wrote them."""
+    """Read the tests of the forecast parts that `FittedNetworks.to_file` wrote."""
     names = ["step", "part"]
-    if not columns:  # of an earlier version, which made none
+    if not columns:  # file of an earlier version
         empty = pd.MultiIndex.from_arrays([[], []], names=names)
         return pd.DataFrame(columns=["n", "gain", "statistic", "p_value"], index=empty)
     count = len(columns["step"]) if isinstance(columns.get("step"), list) else 0
@@ -243,9 +239,9 @@ def check_shapes(
     model: ForecastModel,
     data: FittedData,
 ) -> None:
-    """Check arrays by the parameters of a model and the shape of the data."""
+    """Check arrays against the parameters of a model and the shape of the data."""
     n_series, n_targets, n_exog = len(data.ids), data.n_targets, len(data.exog_names)
-    n_joint = n_targets if settings.joint else 1  # targets of a unit
+    n_joint = n_targets if settings.joint else 1  # number of targets of a unit
     n_units = n_series * n_targets // n_joint
     network: Any = model.network
     rnn: Recurrent = (network.networks[0] if settings.n_estimators > 1 else network).rnn

@@ -1,4 +1,4 @@
-"""Course of a fit: from data and arguments to trained networks and the state of the series."""
+"""Fit of networks: from data and arguments to trained networks and the state of the series."""
 
 from __future__ import annotations
 
@@ -47,14 +47,13 @@ from tsrnn.forecasters._with_columns import (
 from tsrnn.layers import LayerChoice
 from tsrnn.training import checked_device, checked_processes
 
-WINDOWS_KEPT = 4  # of rows by which whole forecasts are judged: origins of several windows
-
+WINDOWS_KEPT = 4  # windows in the sample for forecast features, so that origins differ in phase
 
 Fit = tuple[FittedNetworks, RecurrentState] | tuple[FittedWithColumns, StateWithColumns]
 
 
-class Judged(NamedTuple):
-    """Trained networks of a fit, their errors, and what each part of the forecasts brings."""
+class ValidationResult(NamedTuple):
+    """Trained networks of a fit, their validation errors, and tests of each forecast part."""
 
     trained: Estimate
     errors: ValidationErrors
@@ -63,7 +62,7 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """Everything of a fit that is decided before networks are trained.
+    """Fit before its networks are trained: settings, scaling, regression and training data.
 
     Attributes
     ----------
@@ -71,14 +70,14 @@ class Preparation:
     data : FittedData
     panel : Panel
     settings : Settings
-        With the input size that was chosen.
+        Settings with the chosen input size.
     sizes : tuple
-        Targets, exogenous columns, and the numbers of those known ahead.
+        Number of targets, number of exogenous columns, and positions of the columns known ahead.
     scaling : Scaling
     training : Training
-        On what the effects of columns leave.
+        Training on the residuals of the regression on columns.
     columns : FittedColumns or None
-        Effects of columns, where they have any.
+        Regression on columns; None if no column has an effect.
     """
 
     arguments: Arguments
@@ -91,13 +90,13 @@ class Preparation:
     columns: FittedColumns | None
 
     def merged(self, members: Sequence[ForecastModel]) -> ForecastModel:
-        """Networks of the fit as one model, whose forecast is their mean."""
+        """Merge the networks of the fit into one model that forecasts their mean."""
         return ForecastModel.merged(
             members, partial(empty_model, self.settings, *self.sizes)
         ).eval()
 
     def without_network(self) -> Preparation:
-        """Fit of the local level and the linear path alone, which nothing is trained for."""
+        """Preparation of the local level and the linear path alone, without any training."""
         settings = replace(self.settings, network=False)
         training = replace(
             self.training,
@@ -106,8 +105,8 @@ class Preparation:
         )
         return replace(self, settings=settings, training=training)
 
-    def judged(self, trained: Estimate) -> Judged:
-        """Trained networks with their validation errors, dropped where they do not help."""
+    def validated(self, trained: Estimate) -> ValidationResult:
+        """Validate trained networks, and drop them if they do not help."""
         training, settings = self.training, self.settings
 
         def errors_of(members: Sequence[ForecastModel]) -> ValidationErrors:
@@ -117,7 +116,7 @@ class Preparation:
 
         errors = errors_of(trained.members)
         tests = errors.tests()
-        # Learned intervals are the network's, and so is everything without a linear path.
+        # Without the network there would be no learned intervals; without a linear path, nothing.
         droppable = settings.network == "auto" and settings.linear_path
         droppable &= settings.intervals not in HEADS
         if droppable and any(trained.best_epochs) and network_helps(tests) is False:
@@ -125,16 +124,18 @@ class Preparation:
             members = [copy.deepcopy(trained.start) for _ in range(count)]
             trained = replace(trained, members=members, best_epochs=[0] * count)
             errors = errors_of(members)
-        return Judged(trained, errors, tests)
+        return ValidationResult(trained, errors, tests)
 
-    def finished(self, judged: Judged, on_all: Sequence[ForecastModel] | None) -> Fit:
-        """Fitted networks, and the state of the series after their last rows.
+    def finished(
+        self, result: ValidationResult, on_all: Sequence[ForecastModel] | None = None
+    ) -> Fit:
+        """Build the fitted networks and the state of the series after their last rows.
 
-        `on_all` are the networks that were trained again on all rows.
+        `on_all` are the networks retrained on all rows, if any.
         """
         training, settings = self.training, self.settings
-        trained, errors, tests = judged
-        # The errors of the best epochs calibrate the intervals, also of networks trained again.
+        trained, errors, tests = result
+        # Retrained networks have no validation errors: the first training's calibrate.
         model, hidden = self.merged(trained.members), errors.state
         if on_all is not None:
             model, values = self.merged(on_all), training.single
@@ -181,19 +182,23 @@ def prepare_all(
     Parameters
     ----------
     described : sequence of (Arguments, FittedData)
-        Of each fit.
     panels : sequence of Panel
     filled : dict
-        The arguments, filled by `resolve`.
+        Arguments filled by `resolve`.
     layer : LayerChoice
     where : sequence of str
-        Before messages of each fit: the series, where there are several fits.
+        Prefixes of the messages of each fit, which name the series if there are several fits.
     """
-    arguments, data = described[0]
-    device = checked_device(arguments.device)
-    processes = checked_processes(arguments.strategy, arguments.devices, arguments.device)
+    first, data = described[0]
     known = [panels[0].exog_names.index(name) for name in data.known_ahead]
     sizes = data.n_targets, len(panels[0].exog_names), known
+    # One set of devices for all fits, as networks are trained side by side.
+    common: dict[str, Any] = {
+        "device": checked_device(first.device),
+        "processes": checked_processes(first.strategy, first.devices, first.device),
+        "callbacks": () if first.callbacks is None else first.callbacks,
+        "verbose": first.verbose,
+    }
     settings, rows, effects, checked = [], [], [], set()
     for (arguments, data), panel, name in zip(described, panels, where, strict=True):
         try:
@@ -205,91 +210,102 @@ def prepare_all(
             if columns is not None:
                 panel, _ = columns.advance(columns.begin(panel), panel)
             effects.append(columns)
-            # Scaling and linear path are those of the rows before the validation part.
+            # The scaling uses the training rows alone: the validation part must stay unseen.
             training_rows = of_fit.training_rows(panel.lengths)
             scaling = fit_scaling(panel, training_rows, of_fit.season, of_fit.boxcox)
             rows.append(Standardised(standardise(panel, scaling), panel.indptr, scaling))
         except ValueError as error:
             raise ValueError(f"{name}{error}") from error
         settings.append(of_fit)
-    forms: list[dict[str, Any]] = [{} for _ in panels]
-    starts: list[ForecastModel | None] = [None for _ in panels]
-    if settings[0].linear_path:
-        independent = [replace(s, multivariate="independent") if s.factor else s for s in settings]
-        chosen = choose_linear_paths(
-            independent, rows, lambda tried: model_without_values(tried, *sizes)
-        )
-        settings, forms = [list(part) for part in zip(*chosen, strict=True)]
-        for i, of_fit in enumerate(settings):
-            if of_fit.factor_lags:  # so far each target by itself
-                settings[i], forms[i], starts[i] = choose_structure(
-                    replace(of_fit, multivariate=filled["multivariate"]),
-                    forms[i],
-                    rows[i],
-                    lambda tried: empty_model(replace(tried, n_estimators=1), *sizes),
-                )
+    settings, forms, starts = choose_paths(settings, rows, sizes, filled["multivariate"])
     prepared = []
     for i, units in enumerate(units_of_each(rows, settings)):
         of_fit, (arguments, data) = settings[i], described[i]
-        generator = torch.Generator().manual_seed(seed_of(arguments.random_state))
+        single = replace(of_fit, n_estimators=1)  # networks are trained one by one, then merged
+        by_target = replace(single, multivariate="independent", factor_lags=0)
         training = Training(
-            units,
-            validation_starts(units, of_fit),
-            of_fit,
-            partial(empty_model, replace(of_fit, n_estimators=1), *sizes),
-            forms[i],
-            _generators(generator, of_fit.n_estimators),
-            starts[i],
-            partial(
-                empty_model,
-                replace(of_fit, n_estimators=1, multivariate="independent", factor_lags=0),
-                *sizes,
-            ),
-            device,
-            processes,
-            () if arguments.callbacks is None else arguments.callbacks,
-            arguments.verbose,
-            where[i],
+            units=units,
+            split=validation_starts(units, of_fit),
+            settings=of_fit,
+            make=partial(empty_model, single, *sizes),
+            linear_path=forms[i],
+            generators=_generators(seed_of(arguments.random_state), of_fit.n_estimators),
+            start=starts[i],
+            make_by_target=partial(empty_model, by_target, *sizes),
+            where=where[i],
+            **common,
         )
+        scaling = rows[i].scaling
         prepared.append(
-            Preparation(
-                arguments, data, panels[i], of_fit, sizes, rows[i].scaling, training, effects[i]
-            )
+            Preparation(arguments, data, panels[i], of_fit, sizes, scaling, training, effects[i])
         )
     return prepared
 
 
-def fit_all(prepared: Sequence[Preparation]) -> list[Fit]:
-    """Train the networks of all fits, those of one shape side by side, and finish the fits.
+def choose_paths(
+    settings: Sequence[Settings],
+    rows: Sequence[Standardised],
+    sizes: tuple[int, int, list[int]],
+    multivariate: str,
+) -> tuple[list[Settings], list[dict[str, Any]], list[ForecastModel | None]]:
+    """Choose the input size, form and structure of the linear path of each fit.
 
-    The fits have the same arguments.
+    Returns
+    -------
+    settings : list of Settings
+    forms : list of dict
+        Forms of the linear paths; empty without a linear path.
+    starts : list of ForecastModel or None
+        Models with the linear path estimated from the training rows, if factors were compared.
     """
-    return finish_all(prepared, judge_all(prepared))
+    starts: list[ForecastModel | None] = [None for _ in rows]
+    if not settings[0].linear_path:
+        return list(settings), [{} for _ in rows], starts
+    # First the path of each target by itself: factors are compared with the best of these.
+    independent = [replace(s, multivariate="independent") if s.factor else s for s in settings]
+    paths = choose_linear_paths(
+        independent, rows, lambda candidate: model_without_values(candidate, *sizes)
+    )
+    chosen, forms = [list(part) for part in zip(*paths, strict=True)]
+    for i, of_fit in enumerate(chosen):
+        if of_fit.factor_lags:
+            chosen[i], forms[i], starts[i] = choose_structure(
+                replace(of_fit, multivariate=multivariate),
+                forms[i],
+                rows[i],
+                lambda candidate: empty_model(replace(candidate, n_estimators=1), *sizes),
+            )
+    return chosen, forms, starts
 
 
-def judge_all(prepared: Sequence[Preparation]) -> list[Judged]:
-    """Train the networks of all fits on the rows before their validation parts, and judge them."""
+def fit_all(prepared: Sequence[Preparation]) -> list[Fit]:
+    """Fit all preparations, which have the same arguments; equal shapes train side by side."""
+    return finish_all(prepared, validate_all(prepared))
+
+
+def validate_all(prepared: Sequence[Preparation]) -> list[ValidationResult]:
+    """Train the networks of all fits on their training rows and validate them on the rest."""
     estimates = estimate([fit.training for fit in prepared])
-    return [fit.judged(trained) for fit, trained in zip(prepared, estimates, strict=True)]
+    return [fit.validated(trained) for fit, trained in zip(prepared, estimates, strict=True)]
 
 
-def finish_all(prepared: Sequence[Preparation], judged: Sequence[Judged]) -> list[Fit]:
-    """Finish all fits, with networks trained again on all rows where the settings say so."""
+def finish_all(prepared: Sequence[Preparation], results: Sequence[ValidationResult]) -> list[Fit]:
+    """Finish all fits, with networks retrained on all rows if the settings say so."""
     refitted: Sequence[Any] = [None] * len(prepared)
     if prepared[0].settings.refit:
-        trained = [part.trained for part in judged]
+        trained = [result.trained for result in results]
         refitted = estimate_on_all([fit.training for fit in prepared], trained)
     return [
-        fit.finished(of_fit, on_all)
-        for fit, of_fit, on_all in zip(prepared, judged, refitted, strict=True)
+        fit.finished(result, on_all)
+        for fit, result, on_all in zip(prepared, results, refitted, strict=True)
     ]
 
 
-def _generators(generator: torch.Generator, count: int) -> list[torch.Generator]:
-    """A generator for each network, so that the order of their training does not matter.
+def _generators(seed: int, count: int) -> list[torch.Generator]:
+    """Random generators, one for each network, so that the order of training does not matter.
 
-    The first has that of a single network, and so is the one trained alone.
+    The first is seeded by `seed` itself, so that it equals the generator of a single network.
     """
-    of_seeds = torch.Generator().manual_seed(generator.initial_seed())
-    seeds = torch.randint(2**62, (count - 1,), generator=of_seeds).tolist()
-    return [generator, *(torch.Generator().manual_seed(seed) for seed in seeds)]
+    of_seeds = torch.Generator().manual_seed(seed)
+    seeds = [seed, *torch.randint(2**62, (count - 1,), generator=of_seeds).tolist()]
+    return [torch.Generator().manual_seed(number) for number in seeds]

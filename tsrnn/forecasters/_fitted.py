@@ -1,4 +1,4 @@
-"""Fitted networks: everything that a forecast needs beside the state of the series."""
+"""Fitted networks, which forecast from the state of the series."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from tsrnn.forecasters._stability import FeatureStability
     from tsrnn.forecasters._summary import NetworkSummary
 
-GRID = np.linspace(0.005, 0.995, 100)  # probabilities between which learned quantiles are read
-WEIGHTS = "model."  # before the names of the network's parameters in a file
+GRID = np.linspace(0.005, 0.995, 100)  # probabilities at which learned quantiles are evaluated
+WEIGHTS = "model."  # prefix of the network's parameters in a file
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,28 +57,28 @@ class FittedNetworks(ForecastPart[RecurrentState]):
     arguments : Arguments
     data : FittedData
     settings : Settings
-        All arguments as they were used.
+        Resolved arguments.
     model : ForecastModel
-        In eval mode.
+        Model in eval mode.
     calibration : Calibration
-        Errors of the validation part, of which intervals are made.
+        Validation errors, from which the intervals are computed.
     scaling : Scaling
-        Of the series fitted to.
+        Scaling of the series fitted to.
     history : list of dict
         Losses and learning rate of every epoch.
     best_epochs : list of int
-        Epoch of each network whose parameters are kept; 0 is the start.
+        Epoch whose parameters are kept, for each network; 0 is the start.
     linear_path : dict
         Form of the linear path; empty without one.
     validation : DataFrame
         Root mean squared error by step on the validation part, of the model and simpler forecasts.
     tests : DataFrame
-        Tests of each part of the forecasts against those before it on the validation part, of the
-        networks as they were trained.
+        Tests of each part of the forecasts against the parts before it on the validation part,
+        before a network was dropped.
     sample : Tensor of shape (B, T, C + E)
-        Inputs of the network, by which blocks are judged.
+        Sample of inputs of the network, for the features of its blocks.
     sample_rows : Tensor of shape (B, T', C + E)
-        Last rows of the same units, standardised, by which whole forecasts are judged.
+        Standardised last rows of the same units, for the features of whole forecasts.
     sample_length : int
         Rows of the longest series fitted to.
 
@@ -109,12 +109,13 @@ class FittedNetworks(ForecastPart[RecurrentState]):
 
     @property
     def horizon(self) -> int:  # type: ignore[override]
-        """Steps of a forecast where none are asked for."""
+        """Default number of forecast steps."""
         return self.settings.horizon
 
     @property
     def point(self) -> str:
-        """Statistic that the point forecast is; the median is the one that transformations keep."""
+        """Statistic that the point forecast estimates."""
+        # The median is equivariant under the transformation of Box and Cox; the mean is not.
         squares = self.settings.loss == "mse" and self.settings.boxcox is None
         return "mean" if squares else "median"
 
@@ -124,12 +125,12 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         return self.calibration.guarantee
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps that a method is asked for.
+        """Number of steps of a method; `horizon` if `h` is None.
 
         Raises
         ------
         ValueError
-            If paths are to be longer than the horizon: their errors are known that far.
+            If paths are to be longer than the horizon, up to which their errors are known.
         """
         h = self.horizon if h is None else positive_integer("h", h)
         if method == "sample_paths" and h > self.horizon:
@@ -140,14 +141,14 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         return h
 
     def filter(self, panel: Panel, seen: RecurrentState | None = None) -> RecurrentState:
-        """State after the rows of a panel, those of other series scaled by themselves.
+        """State after the rows of a panel; new series are scaled by their own rows.
 
         Parameters
         ----------
         panel : Panel
         seen : RecurrentState, optional
-            State of the series fitted to. A series without an id is then the one fitted to where
-            it holds the last row seen, and another one elsewhere; by default it is that series.
+            State of the series fitted to. A series without an id is then the series fitted to if
+            it contains the last row seen, and new otherwise; without `seen` it is not new.
         """
         last = None
         if seen is not None:
@@ -155,9 +156,9 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         return self.filter_series(panel, fitted_series(self.data.ids, panel, last))
 
     def filter_series(self, panel: Panel, series: np.ndarray) -> RecurrentState:
-        """State after the rows of a panel, whose series have these positions among those fitted.
+        """State after the rows of a panel, given the position of each series in the fit.
 
-        -1 for others, which are scaled by their own rows.
+        Position -1 is a new series, which is scaled by its own rows.
         """
         fitted, settings = self.scaling, self.settings
         scaling = fit_scaling(panel, panel.lengths, settings.season, fitted.boxcox, fitted.exog)
@@ -167,7 +168,7 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         return RecurrentState.after(panel, series, scaling, hidden, settings.input_size)
 
     def advance(self, state: RecurrentState, panel: Panel) -> RecurrentState:
-        """State after further rows of all its series, in the same order."""
+        """Append rows to all series, given in the same order."""
         tail = [rows[-self.settings.input_size :].copy() for rows in state.rows_with(panel)]
         n_rows = state.n_rows + panel.lengths
         after = replace(state, last_times=panel.last_times, n_rows=n_rows, tail=tail)
@@ -175,27 +176,27 @@ class FittedNetworks(ForecastPart[RecurrentState]):
             units, begin = self.units(state, panel)
             ends, single = units.indptr[1:], units.to(torch.float32)
             hidden = run_filter(self.model, single, ends, state.hidden, begin=begin)
-        else:  # a row each: one step, from the window that it ends
+        else:  # one row for each series: a single step of the network, which is faster
             with np.errstate(over="ignore"):
                 rows, windows = self.last_rows(after)
             if (rows[:, -1].abs() > FARTHEST).any():
-                standardise(panel, state.scaling)  # refuses them by name
+                standardise(panel, state.scaling)  # raises with the name of the column
             last = (part.float() for part in (rows[:, -1], windows.level, windows.spread))
-            with torch.inference_mode():  # no record of derivatives: a fifth less a call
+            with torch.inference_mode():  # a fifth faster, as no derivatives are recorded
                 hidden = self.step.advance(network_inputs(*last)[:, None], state.hidden)
-            hidden = hidden.clone()  # an ordinary tensor
-            # What comes next is most often a forecast from these rows, known by the list of them.
+            hidden = hidden.clone()  # no inference tensor, which derivatives could not use
+            # Cache the window: a forecast from the same state most often follows.
             vars(self)["_latest"] = tail, (rows, windows)
         return replace(after, hidden=hidden)
 
     def units(self, state: RecurrentState, panel: Panel) -> tuple[Units, Tensor]:
-        """Units of the rows that a state keeps and of those of a panel after them.
+        """Units of the rows kept in a state followed by the rows of a panel.
 
         Parameters
         ----------
         state : RecurrentState
         panel : Panel
-            Further rows of all its series, in the same order.
+            Further rows of all series, in the same order.
 
         Returns
         -------
@@ -203,7 +204,7 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         first : integer Tensor of shape (U,)
             First row of the panel in each unit.
         """
-        standardise(panel, state.scaling)  # refuses, by name, rows that are too far
+        standardise(panel, state.scaling)  # raises for values too far from the data fitted to
         rows = state.rows_with(panel)
         indptr = np.concatenate([[0], np.cumsum([len(part) for part in rows])])
         values = state.scaling.transform(np.vstack(rows), indptr)
@@ -212,13 +213,13 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         return units, units.starts + past.repeat_interleave(state.units_per_series)
 
     def last_rows(self, state: RecurrentState) -> tuple[Tensor, Windows]:
-        """Last rows (U, W, c + E) of each unit, standardised, and the window that they are."""
+        """Standardised last rows of each unit, shape (U, W, c + E), and their windows."""
         tail, latest = vars(self).get("_latest", (None, None))
         if tail is state.tail:
             return latest
         width, scaling = self.settings.input_size, state.scaling
         n_series, n_targets = scaling.constant.shape
-        rows = np.ones((n_series, width, state.tail[0].shape[1]))  # of those before 1 has a log
+        rows = np.ones((n_series, width, state.tail[0].shape[1]))  # padding 1 has a logarithm
         for window, known in zip(rows, state.tail, strict=True):
             window[width - len(known) :] = known
         location, scale = scaling.target.location[:, None], scaling.target.scale[:, None]
@@ -226,7 +227,7 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         rows = standardised(rows, location, scale, exog, scaling.boxcox)
         count = np.array([[len(known)] for known in state.tail])
         varies, groups = ~scaling.constant, state.units_per_series
-        if groups > 1:  # each target by itself, with the exogenous columns
+        if groups > 1:  # each target is a unit, with all exogenous columns
             targets = rows[..., :n_targets].swapaxes(1, 2).reshape(-1, width, 1)
             rows = np.concatenate([targets, rows[..., n_targets:].repeat(groups, 0)], -1)
             count, varies = count.repeat(groups, 0), varies.reshape(-1, 1)
@@ -237,16 +238,16 @@ class FittedNetworks(ForecastPart[RecurrentState]):
     @cached_property
     def step(self) -> Step:
         """Step of the model on tensors."""
-        # Ordinary ones, whoever asks first: summaries take derivatives through it.
+        # No inference tensors, even if `predict` asks first: summaries differentiate through it.
         with torch.inference_mode(False):
             return Step(self.model, self.scaling)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Fields alone: what copies and pickles need not carry is made where it is asked for."""
+        """Fields without cached properties, which copies and pickles recompute."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def ahead(self, state: RecurrentState, future: np.ndarray | None) -> Ahead:
-        """Forecasts of the next horizon; `future` (S, n, n_known) are columns known ahead."""
+        """Forecasts of the next horizon; `future`, (S, n, n_known), are columns known ahead."""
         known = None if future is None else torch.as_tensor(future, dtype=torch.float64)
         windows = self.last_rows(state)[1]
         with torch.inference_mode():
@@ -255,10 +256,10 @@ class FittedNetworks(ForecastPart[RecurrentState]):
     def forecast(
         self, state: RecurrentState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`.
+        """Forecasts, shape (S, h, C), and their intervals under the names of `FittedModel`.
 
-        Beyond the horizon forecasts are taken as rows, and intervals grow with the root of the
-        step.
+        Beyond the horizon, forecasts continue from forecasts, and interval widths grow with the
+        square root of the step.
         """
         ends = self._scaled_ends(state, levels, h)
         step, target, reached = self.step, state.scaling.target, state
@@ -286,9 +287,9 @@ class FittedNetworks(ForecastPart[RecurrentState]):
     def rolling(
         self, state: RecurrentState, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
-        """Forecasts (n, h, C) from n origins within a panel after `state`.
+        """Forecasts, shape (n, h, C), from n origins within a panel after `state`.
 
-        In one pass up to the horizon; beyond it each origin has rows of its own to go on from.
+        One pass over the panel up to the horizon. Beyond it, each origin continues separately.
         """
         if h > self.horizon:
             return super().rolling(state, panel, origins, h, levels)
@@ -296,13 +297,13 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         double, begin = self.units(state, panel)
         units, learned = double.to(torch.float32), self.calibration.method in HEADS
         counts = torch.as_tensor(np.repeat(origins.counts, per_series))
-        place = counts.cumsum(0) - counts  # of the first origin of each unit
+        place = counts.cumsum(0) - counts  # position of the first origin of each unit
         points = np.full((int(counts.sum()), h, model.n_targets), np.nan)
         spreads = np.full_like(points[:, :1], np.nan)
         empty = {level: (points.copy(), points.copy()) for level in levels}
         ends = empty if learned else self._scaled_ends(state, levels, h)
 
-        # Number of the origin after each row of the units, -1 where there is none.
+        # Position of the origin after each row of the units; -1 for no origin.
         at_row = torch.full((len(units.values),), -1)
         of_unit = torch.as_tensor(origins.series * per_series)[:, None] + torch.arange(per_series)
         before = begin[of_unit] - 1 + torch.as_tensor(origins.offset)[:, None]
@@ -319,14 +320,14 @@ class FittedNetworks(ForecastPart[RecurrentState]):
                     for end, bound in zip(ends[level], bounds, strict=True):
                         end[at] = bound[:, :h]
 
-        # The first origin of each unit lies before its new rows.
+        # The first origin of each unit precedes its new rows.
         visit(begin - 1, torch.arange(len(units)), model.network.outputs(state.hidden[-1]))
         run_filter(model, units, begin, state.hidden, begin=begin, visit=visit)
-        # Units are series by series, target by target: gather the targets of an origin.
+        # Units are ordered by series, then target: gather the targets of each origin.
         order = place.numpy().reshape(-1, per_series)[origins.series] + origins.ordinal[:, None]
 
         def of_origins(values: np.ndarray) -> np.ndarray:
-            """Values (n, h, C) of origins of series, from those of units (n C / C', h, C')."""
+            """Rearrange values of units, (n C / c, h, c), by origin of series, (n, h, C)."""
             return values if per_series == 1 else np.moveaxis(values[..., 0][order], 1, 2)
 
         def of_series(end: np.ndarray) -> np.ndarray:
@@ -348,18 +349,24 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Paths (n, S, h, C): the forecast and errors drawn around it.
+        """Draw paths, shape (n, S, h, C): the forecast plus validation errors drawn at random.
 
         Raises
         ------
         ValueError
             If the validation part has no origin with errors of all steps.
         """
-        step, target = self.step, state.scaling.target
+        step, target, calibration = self.step, state.scaling.target, self.calibration
         ahead = self.ahead(state, future)
-        errors = drawn_errors(self.calibration, state.fitted_units, n, rng)
-        if self.calibration.method in HEADS:
-            errors = learned_errors(self.model, ahead.states.float(), errors, self.calibration)
+        if not len(calibration.complete):
+            raise ValueError(
+                "sample paths are made of validation errors of all steps from one origin; the "
+                "validation part has none. Fit with a larger val_size"
+            )
+        # All steps of a path are errors from one origin, which preserves their dependence.
+        errors = np.array([calibration.draw(unit, n, rng) for unit in state.fitted_units], float)
+        if calibration.method in HEADS:
+            errors = learned_errors(self.model, ahead.states.float(), errors, calibration)
         total, spread = ahead.parts.total()[:, None].numpy(), ahead.spread.numpy()[:, None, None]
         paths = np.moveaxis(total + spread * errors, 1, 0)
         transformed = [step.transformed(path, target.location, target.scale) for path in paths]
@@ -368,11 +375,11 @@ class FittedNetworks(ForecastPart[RecurrentState]):
     def contributions(
         self, state: RecurrentState, future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        """Additive parts (S, h, C) of the (transformed) forecasts of the next horizon, by name.
+        """Additive parts, (S, h, C), of the (transformed) forecasts of the next horizon, by name.
 
-        The network is split by block where its head sums blocks; networks that were never
-        trained, best in epoch 0, are not split: where there is no other, "network" is one part,
-        zero where the model starts as the level or the linear path.
+        A network is split by block if its head sums blocks. Networks whose best epoch is 0 are not
+        split. If there is no other, "network" is one part, which is zero if the model starts from
+        the local level or the linear path.
         """
         step, target = self.step, state.scaling.target
         parts, spread, states = self.ahead(state, future)
@@ -384,7 +391,7 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         if len(model.futures):
             named["known ahead"] = parts.future
         if network.sums_blocks and any(self.best_epochs):
-            blocks = network.contributions(states)  # (U, K, h C), those of network after network
+            blocks = network.contributions(states)  # (U, K, h C), ordered by network
             per_network = blocks.shape[1] // len(self.best_epochs)
             for k in range(blocks.shape[1]):
                 if self.best_epochs[k // per_network]:
@@ -400,32 +407,32 @@ class FittedNetworks(ForecastPart[RecurrentState]):
 
     @property
     def trained(self) -> FittedNetworks:
-        """Return the networks."""
+        """Return these networks."""
         return self
 
     def program(self) -> FittedNetworks:
-        """Return the networks."""
+        """Return these networks."""
         return self
 
     def readable(self, panel: Panel, state: RecurrentState | None = None) -> Panel:
-        """Rows in which missing values are those of a season before."""
+        """Fill missing values with the value one season earlier."""
         return repeated(panel, self.settings.season, None if state is None else state.tail)
 
     def summarise(
         self, forecaster: RecurrentForecaster, stability: FeatureStability | None
     ) -> NetworkSummary:
-        """Summary of these networks as all that forecasts."""
+        """Summary of a forecaster that holds these networks alone."""
         from tsrnn.forecasters._summary import summarise
 
         return summarise(self, forecaster, stability)
 
     def forecast_paths(self, state: RecurrentState, at: str) -> ForecastPaths:
-        """Paths of the forecasts made linear, along sampled rows.
+        """Paths of the linearised forecasts along the sample rows.
 
         Raises
         ------
         ValueError
-            If the file that the model comes from has no rows to judge by.
+            If the model was loaded from a file without sample rows.
         """
         if not self.sample_rows.numel():
             raise ValueError(
@@ -479,7 +486,7 @@ class FittedNetworks(ForecastPart[RecurrentState]):
         }
 
     def _scaled_ends(self, state: RecurrentState, levels: list[float], h: int) -> Ends:
-        """Ends (S, horizon, C) of the intervals less the point forecast, over the local spread."""
+        """Interval ends minus point forecast, over the local spread, shape (S, horizon, C)."""
         if self.calibration.method in HEADS:
             states = self.model.network.outputs(state.hidden[-1])
             ends = learned_bounds(self.model, states, levels)
@@ -492,7 +499,7 @@ class FittedNetworks(ForecastPart[RecurrentState]):
     def _forecast_rows(
         self, state: RecurrentState, point: np.ndarray, known: np.ndarray | None
     ) -> Panel:
-        """Forecasts as rows to continue from; columns not known ahead keep their last value."""
+        """Panel of forecasts to continue from; columns not known ahead keep their last value."""
         n_series, h, n_targets = point.shape
         last = np.stack([rows[-1, n_targets:] for rows in state.tail])
         exog = np.repeat(last[:, None], h, 1)
@@ -510,10 +517,10 @@ class FittedNetworks(ForecastPart[RecurrentState]):
 
 
 def fitted_series(ids: pd.Index, panel: Panel, seen: tuple[Any, np.ndarray] | None) -> np.ndarray:
-    """Positions (S,) of the series of a panel among those fitted to; -1 for others.
+    """Positions of the series of a panel among the series fitted to, (S,); -1 for new series.
 
-    A series without an id is the one fitted to where it holds the last row `seen` of it, a time and
-    targets (C,), and another one elsewhere; without `seen` it is that series.
+    A series without an id is the series fitted to if it contains the last row `seen`, a time and
+    targets of shape (C,), and new otherwise. Without `seen` it is the series fitted to.
     """
     series = ids.get_indexer(panel.ids)
     if seen is not None and panel.layout.id_col is None:
@@ -523,40 +530,14 @@ def fitted_series(ids: pd.Index, panel: Panel, seen: tuple[Any, np.ndarray] | No
     return series
 
 
-def drawn_errors(
-    calibration: Calibration, units: np.ndarray, n: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Trajectories (U, n, h, C) of the validation part's scaled errors, drawn with replacement.
-
-    `units` (U,) are positions among the units fitted to; -1 for others.
-
-    All steps of a trajectory come from one origin, so that errors of different steps go together
-    as they did there.
-
-    Raises
-    ------
-    ValueError
-        If the validation part has no origin with errors of all steps.
-    """
-    drawn = np.empty((len(units), n, *calibration.errors.shape[2:]))
-    if not len(calibration.complete):
-        raise ValueError(
-            "sample paths are made of validation errors of all steps from one origin; the "
-            "validation part has none. Fit with a larger val_size"
-        )
-    for i, unit in enumerate(units):
-        drawn[i] = calibration.draw(unit, n, rng)
-    return drawn
-
-
 @torch.no_grad()
 def learned_errors(
     model: ForecastModel, states: Tensor, drawn: np.ndarray, calibration: Calibration
 ) -> np.ndarray:
-    """Errors (U, n, h, C) of learned distributions, at the ranks of drawn ones.
+    """Errors of learned distributions at the ranks of drawn errors, shape (U, n, h, C).
 
-    A drawn trajectory says how likely the error of each step was among the validation errors;
-    the learned distribution says how large an error of that probability is now.
+    Each drawn error is converted to its rank among the validation errors of its step, and the rank
+    to a quantile of the distribution learned for the current state.
     """
     learned = model.quantiles(states, GRID.tolist()).numpy()
     errors = np.empty_like(drawn)
@@ -565,7 +546,7 @@ def learned_errors(
         known = np.sort(observed[np.isfinite(observed)])
         below = np.searchsorted(known, drawn[..., k, c], "left")
         upto = np.searchsorted(known, drawn[..., k, c], "right")
-        # Mid-ranks: equal errors share theirs.
+        # Mid-ranks, so that equal errors have equal ranks.
         ranks = (below + upto) / (2 * len(known))
         for i in range(len(drawn)):
             errors[i, :, k, c] = np.interp(ranks[i], GRID, learned[i, k, c])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -21,12 +22,37 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=SeriesState)
 
 
+class StateOfParts:
+    """Base of states that consist of other states, which know the ids, times and row counts."""
+
+    @property
+    @abstractmethod
+    def _by_series(self) -> tuple[Any, ...]:
+        """States that together contain each series once, in order."""
+
+    @property
+    def ids(self) -> pd.Index:
+        """Series ids, shape (S,)."""
+        first, *others = self._by_series
+        return first.ids.append([state.ids for state in others]) if others else first.ids
+
+    @property
+    def last_times(self) -> np.ndarray:
+        """Last time of each series, shape (S,)."""
+        return np.concatenate([state.last_times for state in self._by_series])
+
+    @property
+    def n_rows(self) -> np.ndarray:
+        """Rows seen of each series, shape (S,)."""
+        return np.concatenate([state.n_rows for state in self._by_series])
+
+
 class ForecastPart(FittedModel[S], Protocol[S]):
     """Fitted model that forecasts in a recurrent forecaster.
 
-    A forecaster holds one, asks it, and never asks for its kind. Kinds are trained networks, behind
-    a regression on columns or not, networks by series, a pretrained network, and a weighted mean of
-    some of these. A kind that lacks something refuses it, and says where it is to be had.
+    A forecaster holds a `ForecastPart` and never asks for its kind: trained networks, with or
+    without a regression on columns before them, networks by series, a pretrained network, or a
+    weighted mean of several. A kind that lacks a method raises an error that names the alternative.
 
     Attributes
     ----------
@@ -98,7 +124,7 @@ class ForecastPart(FittedModel[S], Protocol[S]):
             If one model forecasts.
         """
         raise AttributeError(
-            "parts_ are those of a stacked forecast; one model forecasts here, see summary()"
+            "only a stacked forecast has parts_; one model forecasts here, see summary()"
         )
 
     def member(self, label: Any) -> tuple[int, ForecastPart[Any]]:
@@ -110,20 +136,20 @@ class ForecastPart(FittedModel[S], Protocol[S]):
             If there is no such series, or all series share what forecasts.
         """
         raise ValueError(
-            "for_series gives the forecaster of one series of those that have a network each; "
-            "here all series share what forecasts. Name series in predict(ids=...), or "
-            "construct with per_series=True and fit again, which trains a network for each"
+            "for_series needs a network for each series; here all series share one model. Name "
+            "series in predict(ids=...), or construct with per_series=True and fit again, which "
+            "trains a network for each"
         )
 
     def readable(self, panel: Panel, state: S | None = None) -> Panel:
-        """Rows of a panel as `filter` and `advance` read them, with gaps filled if need be.
+        """Prepare a panel for `filter` and `advance`: fill gaps if the model cannot skip them.
 
-        `state` is the state before these rows, None at the beginning of the series.
+        `state` is the state before these rows; None at the beginning of the series.
         """
         return panel
 
     def forecast_paths(self, state: S, at: str) -> ForecastPaths:
-        """Paths of forecasts along the data; `at` says where networks are made linear."""
+        """Paths of forecasts along the data; `at` says where networks are linearised."""
         return self.trained.forecast_paths(state, at)  # type: ignore[arg-type]
 
     def summarise(
@@ -132,21 +158,21 @@ class ForecastPart(FittedModel[S], Protocol[S]):
         """Summary of the forecaster that holds this model, see `RecurrentForecaster.summary`."""
 
     def program(self) -> FittedNetworks:
-        """Networks that are all of the forecast, which a program of torch or ONNX can hold.
+        """Networks to export as a program of torch or ONNX.
 
         Raises
         ------
         ValueError
-            If something else forecasts.
+            If anything beside networks forecasts.
         """
 
 
 def features_of(
     forecaster: RecurrentForecaster, stability: FeatureStability | None
 ) -> pd.DataFrame | None:
-    """Features of the whole forecast, with their stability where it is given.
+    """Features of the whole forecast, with their stability if given.
 
-    None where forecasts do not vary, or a file has no rows to judge by.
+    None if the forecasts are constant, or the file has no sample rows to compute features from.
     """
     if stability is not None:
         check_stability(stability)
@@ -158,8 +184,8 @@ def features_of(
 
 
 def check_stability(stability: FeatureStability) -> None:
-    """Refuse what is not the stability of the features of a whole forecast."""
-    from tsrnn.forecasters._stability import FeatureStability  # which refits forecasters
+    """Raise unless `stability` is that of the features of a whole forecast."""
+    from tsrnn.forecasters._stability import FeatureStability  # imports the forecasters
 
     if not isinstance(stability, FeatureStability):
         raise TypeError(
@@ -168,6 +194,6 @@ def check_stability(stability: FeatureStability) -> None:
         )
     if stability.of != "forecast":
         raise ValueError(
-            'stability is that of the whole forecast, feature_stability(..., of="forecast"); got '
-            f"of={stability.of!r}"
+            "stability must describe the whole forecast, feature_stability(..., "
+            f'of="forecast"); got of={stability.of!r}'
         )

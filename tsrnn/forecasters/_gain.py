@@ -12,31 +12,31 @@ from torch import Tensor
 
 from tsrnn.contract import diebold_mariano
 
-STEPS_TESTED = 6  # first, last and those between: tests of all steps say no more
-FEWEST_ORIGINS = 8  # below which a variance of their mean is no estimate
-ALL = "all"  # steps together
+STEPS_TESTED = 6  # from first to last: tests of all steps say no more
+FEWEST_ORIGINS = 8  # fewer give no usable variance of the mean
+ALL = "all"  # label of all steps together
 NESTED = ("level", "linear path", "model")  # parts in the order in which they are added
-# Statistic above which a network stays. The difference of errors on rows that were not trained on
-# has the variance that a network adds in it already, so that any gain counts; to ask for one
-# standard error cost more on processes that are not linear than it saved on those that are.
+# Statistic above which a network is kept. Errors outside the training rows already contain the
+# variance that a network adds, so any gain counts: a threshold of one standard error lost more
+# accuracy on nonlinear processes than it gained on linear ones.
 LEAST_STATISTIC = 0.0
 
 
 def tested_steps(horizon: int) -> list[int]:
-    """Steps of which parts of a forecast are tested."""
+    """Forecast steps at which parts are tested."""
     return sorted({1, *np.linspace(1, horizon, STEPS_TESTED).round().astype(int).tolist()})
 
 
 class PartLosses:
     """Squared errors of the nested parts of a forecast, by origin and step.
 
-    Errors of many units from origins at the same place of the validation part are one
-    observation: series err together.
+    The errors of all units at the same position of the validation part are one observation, as
+    the errors of series are correlated.
 
     Parameters
     ----------
     n_origins : int
-        Places of the validation part.
+        Number of positions in the validation part.
     horizon : int
     """
 
@@ -47,7 +47,7 @@ class PartLosses:
         self._counts = {name: torch.zeros(shape, dtype=torch.float64) for name in NESTED}
 
     def add(self, name: str, place: Tensor, error: Tensor, known: Tensor) -> None:
-        """Add errors (n, h, C) of a part from origins at some places (n,)."""
+        """Add errors of a part, shape (n, h, C), from origins at positions `place`, (n,)."""
         squares = torch.where(known, error, 0.0).double().square().sum(2)
         counted = known[..., 0].double() * error.shape[2]
         steps = torch.tensor(self._steps) - 1
@@ -55,17 +55,17 @@ class PartLosses:
             total.index_add_(0, place, torch.cat([values[:, steps], values.sum(1)[:, None]], 1))
 
     def tests(self) -> pd.DataFrame:
-        r"""Tests of each part against those before it, by step and over all steps.
+        r"""Diebold-Mariano tests of each part against the parts before it, by step and over all.
 
-        Those of `tsrnn.contract.diebold_mariano`, of the difference of the mean squared errors from
-        each origin, with its default variance.
+        `tsrnn.contract.diebold_mariano` tests the difference of the mean squared errors at each
+        origin.
 
         Returns
         -------
         DataFrame
-            Index (step, part), columns ``n`` (origins), ``gain`` (by which the mean squared error
-            falls, a share), ``statistic`` (positive where the part helps) and ``p_value``.
-            NaN where origins are too few.
+            Index (step, part), columns ``n`` (origins), ``gain`` (relative reduction of the mean
+            squared error), ``statistic`` (positive if the part helps) and ``p_value``. NaN if
+            there are too few origins.
         """
         present = [name for name in NESTED if self._counts[name].any()]
         rows, index = [], []
@@ -73,7 +73,7 @@ class PartLosses:
         for before, part in pairwise(present):
             for i, label in enumerate(labels):
                 counts = self._counts[part][:, i]
-                # Of all steps: origins that have them all, so that no step counts more at some.
+                # Over all steps, use origins with all targets, so that all steps weigh the same.
                 whole = counts == counts.max() if label == ALL else counts > 0
                 least, most = (
                     (self._sums[name][whole, i] / counts[whole]).numpy() for name in (before, part)
@@ -96,9 +96,9 @@ class PartLosses:
 
 
 def network_test(tests: pd.DataFrame) -> dict[str, float] | None:
-    """Test of the network over all steps; None where there was none.
+    """Test of the network over all steps; None if there is none.
 
-    There is no part before it, origins are too few, or the network changes nothing.
+    There is no test if no part precedes the network, origins are too few, or it changes nothing.
     """
     rows = tests.loc[tests.index == (ALL, "model")]
     if not len(rows) or not np.isfinite(rows["statistic"].iloc[0]):
@@ -107,9 +107,6 @@ def network_test(tests: pd.DataFrame) -> dict[str, float] | None:
 
 
 def network_helps(tests: pd.DataFrame) -> bool | None:
-    """True if the network lowers the mean squared error over all steps.
-
-    None where nothing is tested.
-    """
+    """Return True if the network lowers the mean squared error over all steps; None if untested."""
     test = network_test(tests)
     return None if test is None else test["statistic"] > LEAST_STATISTIC

@@ -24,33 +24,33 @@ from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import run_filter
 from tsrnn.forecasters._units import Units, full_origins, some_units
 
-MOST_ORIGINS = 500_000  # to forecast from, where the errors of all units are one sample
+MOST_ORIGINS = 500_000  # origins, if the errors of all units are pooled
 
 Ends = dict[float, tuple[np.ndarray, np.ndarray]]
 
 
 class ValidationErrors:
-    """Errors of the forecasts of validation rows, and of simpler forecasts of the same rows.
+    """Errors of the model's forecasts, and of simpler forecasts, on the validation part.
 
     Parameters
     ----------
     model, start : ForecastModel
-        Model after training and before.
+        Model after and before training.
     units : Units
     split : integer Tensor of shape (U,)
-        First validation row of each unit; the row after its last where it has none.
+        First validation row of each unit; the row after its last if it has none.
     settings : Settings
 
     Attributes
     ----------
     scaled : ndarray of shape (U, n, h, C)
-        Errors over the local spread at the origin; NaN where the target is unknown or the
-        series is constant. Where units have too few for intervals of their own, a sample of
-        the errors of all, or of some of many units, as if of one unit.
+        Errors over the local spread at the origin; NaN if the target is unknown or the series
+        constant. If units have too few errors for intervals of their own, a sample of the errors
+        of all units (or of a subset of many), with U = 1.
     n_pooled : int
-        Units in that sample; 1 where each has its own.
+        Number of units in that sample; 1 without pooling.
     pooled_units : integer ndarray of shape (n,) or None
-        Units of the errors of that sample.
+        Unit of each error in that sample.
     state : Tensor of shape (layers, U, state_size)
         State after the last row of each unit.
     """
@@ -74,7 +74,7 @@ class ValidationErrors:
         self.pooled_units: np.ndarray | None = None
         if self._pooled is not None:
             self.pooled_units = (torch.searchsorted(ends, self._pooled, right=True)).numpy()
-            # Of all units and in both halves of the part, not of the sample alone.
+            # Absolute errors in both halves of the part, of all units and not only of the sample.
             self._sums = np.zeros((2, len(units), *self.scaled.shape[2:]), np.float32)
             self._numbers = np.zeros_like(self._sums)
         self._losses = PartLosses(longest, model.horizon)
@@ -86,9 +86,9 @@ class ValidationErrors:
         self.state = run_filter(model, units, first, visit=self._visit)
 
     def _pooled_origins(self) -> Tensor | None:
-        """Rows whose errors serve all units; None where each unit has enough.
+        """Origins whose errors are pooled; None if each unit has enough errors.
 
-        Sampled first: the errors of all rows of many units would not fit in memory.
+        They are sampled before forecasting, as all errors of many units exceed the memory.
         """
         split, ends = self._split, self._units.indptr[1:]
         varies = (self._units.spread > 0).numpy()
@@ -102,7 +102,7 @@ class ValidationErrors:
         return full_origins(split - 1, last, 1, most=MOST_ERRORS)[0]
 
     def _keep(self, rows: Tensor, unit: Tensor, scaled: Tensor) -> None:
-        """Keep the scaled errors of some origins, if pooled those of the sample."""
+        """Store scaled errors; if pooled, only the sample."""
         if self._pooled is None:
             self.scaled[unit, rows - (self._split[unit] - 1)] = scaled.numpy()
             return
@@ -118,16 +118,16 @@ class ValidationErrors:
         self.scaled[0, at[chosen]] = scaled[chosen].numpy()
 
     def _visit(self, rows: Tensor, unit: Tensor, states: Tensor) -> None:
-        """Errors of the model and of simpler forecasts from some rows."""
+        """Add the errors of the model and of simpler forecasts from some rows."""
         units, model = self._units, self._model
-        inside = rows < units.indptr[1:][unit] - 1  # the last row has nothing to forecast
+        inside = rows < units.indptr[1:][unit] - 1  # the last row has no target
         rows, unit, states = rows[inside], unit[inside], states[inside]
         windows, future = units.at(rows, units.starts[unit]), model.columns_ahead(units, rows)
         forecast = model.parts(windows, states, future).total()
         target, known = model.targets(units, rows, units.indptr[1:][unit])
         spread = windows.spread[:, None, :]
         error = target - forecast
-        # Without spread the series is constant, and its errors say nothing about others.
+        # Zero spread means a constant series, whose errors say nothing about other series.
         self._keep(rows, unit, torch.where(known & (spread > 0), error / spread, torch.nan))
         last = units.values[rows][:, None, : model.n_targets]
         place = rows - (self._split[unit] - 1)
@@ -139,7 +139,7 @@ class ValidationErrors:
             self._add("linear path", target - linear, known, place)
         self._add("last value", target - last, known)
         if self._season > 1:
-            # The same season of the last year for all steps, as horizons exceed a season.
+            # All steps use the last observed season, also beyond one season ahead.
             steps = torch.arange(model.horizon) % self._season
             before = rows[:, None] + 1 + steps - self._season
             there = (before >= units.starts[unit][:, None])[..., None]
@@ -147,16 +147,16 @@ class ValidationErrors:
             self._add("seasonal naive", target - values, known & there)
 
     def _add(self, name: str, error: Tensor, known: Tensor, place: Tensor | None = None) -> None:
-        """Add errors by step to the table, and of a part of the forecast to its tests."""
+        """Add errors to the table by step and, if a `place` is given, to the tests of parts."""
         if place is not None:
             self._losses.add(name, place, error, known)
-        # In float32 within a part of the rows, in float64 over all parts.
+        # Sums in float32 within a call, in float64 over calls.
         squares = torch.where(known, error, 0.0).square().sum((0, 2)).double()
         self._squares[name] = self._squares.get(name, 0.0) + squares
         self._counts[name] = self._counts.get(name, 0.0) + known.sum((0, 2)).double()
 
     def calibration(self) -> Calibration:
-        """Calibration of intervals by these errors, pooled over their sizes by unit."""
+        """Calibration of the intervals; pooled errors are divided by the error size of the unit."""
         method, units, sizes = self._settings.intervals, self.pooled_units, None
         if units is not None and method not in HEADS:
             sizes = relative_sizes(self._sums, self._numbers)
@@ -164,13 +164,13 @@ class ValidationErrors:
         return Calibration.of(self.scaled, method, self.n_pooled, units=units, sizes=sizes)
 
     def tests(self) -> pd.DataFrame:
-        """Tests of each part of the forecast against those before it, see `PartLosses`."""
+        """Tests of each part of the forecast against the parts before it, see `PartLosses`."""
         return self._losses.tests()
 
     def table(self) -> pd.DataFrame:
         """Root mean squared error by step, over each series' naive error on the training part.
 
-        NaN where no target has a value a season before.
+        NaN if no target has a value one season earlier.
         """
         rmse = {
             name: (squares / (self._counts[name] * self._model.n_targets)).sqrt().numpy()
@@ -180,17 +180,18 @@ class ValidationErrors:
 
 
 def _counts(mask: np.ndarray, begin: Tensor, ends: Tensor) -> np.ndarray:
-    """Counts (U, C) of a mask (N, C) in the rows from `begin` to before `ends`."""
+    """Counts of a mask, (N, C), in the rows from `begin` to before `ends`, shape (U, C)."""
     bounds = torch.stack([begin, ends], 1).flatten().numpy()
     counts = np.add.reduceat(mask, bounds, dtype=np.int64)[::2]
-    return np.where((ends > begin).numpy()[:, None], counts, 0)  # an empty range adds its first row
+    # `reduceat` returns the first row of an empty range.
+    return np.where((ends > begin).numpy()[:, None], counts, 0)
 
 
 @torch.no_grad()
 def learned_bounds(
     model: ForecastModel, states: Tensor, levels: list[float]
 ) -> dict[float, tuple[np.ndarray, np.ndarray]]:
-    """Ends (n, horizon, C) of the intervals of a learned distribution, over the local spread."""
+    """Interval ends of a learned distribution over the local spread, shape (n, horizon, C)."""
     bounds = {}
     for level in levels:
         ends = model.quantiles(states, (0.5 - level / 200, 0.5 + level / 200)).numpy()
@@ -199,12 +200,12 @@ def learned_bounds(
 
 
 def each_end(ends: Ends, change: Callable[[np.ndarray], np.ndarray]) -> Ends:
-    """Change both ends of every level."""
+    """Apply `change` to both ends of every level."""
     return {level: (change(low), change(high)) for level, (low, high) in ends.items()}
 
 
 def growth_beyond(horizon: int, h: int) -> np.ndarray:
-    """Factors (h,) of half widths: 1 up to `horizon`, then the root of the step over it."""
+    """Factors of half widths, shape (h,): 1 up to `horizon`, then sqrt(step / horizon)."""
     if h > horizon:
         warn_user(
             f"intervals are calibrated for {horizon} steps; beyond them they grow with the square "

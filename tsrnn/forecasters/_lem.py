@@ -27,8 +27,8 @@ class LEMForecaster(RecurrentForecaster):
     state and input. `tsrnn.interpret.time_scales` and `time_steps` read them from
     a forecaster that was trained on the series.
 
-    Short series are forecast by a network of this cell that was trained before, as by
-    `ParaRNNForecaster`: see its `prior` and :doc:`/prior_network`.
+    A pretrained network of this cell forecasts short series, as in `ParaRNNForecaster`: see its
+    `prior` and :doc:`/prior_network`.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class LEMForecaster(RecurrentForecaster):
     dt : float, default 1
         The largest time step, in steps of the data.
     min_step : float, default 0
-        The least one, at most `dt`; with ``min_step=dt`` all are `dt` and no scales are learned.
+        The smallest time step, at most `dt`; with ``min_step=dt`` no time scales are learned.
     block_size : int, optional
         Size of the blocks of the matrices W. By default they are full, as published.
     init : {"uniform", "chrono"}, default "uniform"

@@ -1,4 +1,4 @@
-"""The linear path: ridge regression towards a naive forecast, its window and form chosen."""
+"""Linear path: ridge regression towards a naive forecast, with choice of window and form."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tsrnn.forecasters._units import (
     validation_starts,
 )
 
-PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # times the mean eigenvalue of the Gram
-NEAR_TIE = 0.01  # relative difference of validation errors that says nothing
-ROWS_TO_JUDGE = 500_000  # of all series: each input size has levels and sums of its own
-VALUES_AT_MOST = 2**26  # of the design of a fit: half a gigabyte
-VALUES_AT_ONCE = 2**17  # of the designs of several fits: what follows of them stays in the cache
-WIDE = 2**11  # columns of a design from which its Gram matrices are large
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # in mean eigenvalues of the Gram matrix
+NEAR_TIE = 0.01  # relative difference of validation errors that is negligible
+ROWS_TO_JUDGE = 500_000  # of all series: levels and sums are computed anew for each input size
+VALUES_AT_MOST = 2**26  # in the design matrix of a fit: half a gigabyte
+VALUES_AT_ONCE = 2**17  # in the design matrices of several fits, so that products stay in the cache
+WIDE = 2**11  # columns of a design matrix above which priors are evaluated one by one
 
-FitOrigins = tuple[Tensor, Tensor]  # rows to forecast from, and the first row of the unit of each
+FitOrigins = tuple[Tensor, Tensor]  # rows, and the first row of the unit of each
 
 
 def choose_linear_paths(
@@ -38,22 +38,30 @@ def choose_linear_paths(
     rows: Sequence[Standardised],
     make: Callable[[Settings], ForecastModel],
 ) -> list[tuple[Settings, dict[str, Any]]]:
-    """Input size and form of the linear path of each fit, with least error on its validation part.
+    """Choose the input size, local level and form of each linear path by validation error.
 
-    Every size of `input_sizes` forecasts from the same origins. Where both are candidates
-    (`local_levels`), and the paths from a local level return to the mean of the series, paths from
-    rows as they are take their place unless they are worse: that is the scale on which thresholds
-    are where they are. Series that do not return to a mean keep the local level, however the
-    validation part compares the two: it follows them where they go. Of a fit with more than
-    500,000 rows a subset of the series decides.
+    All candidates of `input_sizes` forecast from the same origins. If a local level is optional
+    (`local_levels`) and the path with it reverts to the mean of the series, the path without it is
+    preferred unless it is worse: thresholds keep their place on that scale. Series that do not
+    revert to a mean keep the local level, which follows them. For a fit with more than 500,000
+    rows a subset of the series decides.
 
-    `make` returns a model of some settings, of which the shapes are read. Returned are the
-    settings with the chosen input size and local level, and the form that `best_forms` chose.
+    Parameters
+    ----------
+    settings : sequence of Settings
+    rows : sequence of Standardised
+    make : callable
+        Returns a model of given settings; only its shapes are used.
+
+    Returns
+    -------
+    list of (Settings, dict)
+        Settings with the chosen input size and local level, and the form of `best_forms`.
     """
-    judged = [_deciding(part, of_fit) for part, of_fit in zip(rows, settings, strict=True)]
+    samples = [_validated_sample(part, of_fit) for part, of_fit in zip(rows, settings, strict=True)]
     chosen: list[tuple[Settings, dict[str, Any]]] = [(s, {"error": np.inf}) for s in settings]
     for level in (True, False):
-        # Whether the level may matter depends on the validation part, and is a column more.
+        # Grouped by `judges_level`, too: models that may revert have a further parameter.
         alike: dict[tuple[int, bool], dict[int, Settings]] = {}
         for i, (of_fit, form) in enumerate(chosen):
             if level not in of_fit.local_levels or not form.get("reverting", True):
@@ -62,9 +70,9 @@ def choose_linear_paths(
                 candidate = replace(of_fit, input_size=size, local_level=level)
                 alike.setdefault((size, candidate.judges_level), {})[i] = candidate
         best: dict[int, tuple[Settings, dict[str, Any]]] = {}
-        for key in sorted(alike):  # of sizes with equal errors the smallest
+        for key in sorted(alike):  # ascending, so that the smallest of equal sizes is chosen
             tried = alike[key]
-            units = units_of_each([judged[i] for i in tried], list(tried.values()))
+            units = units_of_each([samples[i] for i in tried], list(tried.values()))
             train, validation = [], []
             for of_fit, part in zip(tried.values(), units, strict=True):
                 split = validation_starts(part, of_fit)
@@ -81,8 +89,8 @@ def choose_linear_paths(
     return chosen
 
 
-def _deciding(rows: Standardised, settings: Settings) -> Standardised:
-    """Series that decide: those that validate, some of many."""
+def _validated_sample(rows: Standardised, settings: Settings) -> Standardised:
+    """Sample of the series that are long enough to validate."""
     validated = np.flatnonzero(settings.training_rows(rows.lengths) < rows.lengths)
     most = max(1, len(validated) * ROWS_TO_JUDGE // int(rows.lengths[validated].sum()))
     if len(validated) == len(rows.lengths) <= most:
@@ -98,30 +106,29 @@ def best_forms(
     validation: Sequence[FitOrigins],
     season: int,
 ) -> list[dict[str, Any]]:
-    r"""Form of the linear path of each fit that forecasts its validation targets best.
+    r"""Form of the linear path of each fit with the least validation error.
 
-    The target A^0 of the shrinkage is one of three naive forecasts: the level of the
-    window, the last value, the value a season before. Chosen are that target, the penalty,
-    whether coefficients vary with the window's autocorrelations at all, and, where the
-    validation part has ten windows, whether forecasts revert to the mean of the training part:
-    with :math:`\Gamma = 0` they follow the window's level, as series without a mean ask for.
+    The shrinkage target A^0 is one of three naive forecasts: the level of the window, the last
+    value, or the value one season earlier. The validation error chooses the target, the penalty,
+    whether coefficients vary with the window's autocorrelations, and, if the validation part has
+    ten windows, whether forecasts revert to the mean of the training part. With
+    :math:`\Gamma = 0` they follow the window's level, as suits series without a mean.
 
     Parameters
     ----------
     model : ForecastModel
-        Of the shapes of all fits; not changed.
+        Model with the shapes of all fits; not changed.
     units : sequence of Units
-        Of each fit, in float64.
+        Units of each fit, in float64.
     train, validation : sequence of tuples of integer Tensors (rows, starts)
-        Rows to forecast from, with all h steps inside the part they belong to, and the
-        first row of their unit.
+        Origins whose h targets all lie in the same part, and the first row of their unit.
     season : int
 
     Returns
     -------
     list of dict
-        The "prior", the "penalty", whether the form is "varying" and "reverting", and its
-        "error", the mean squared error of the validation targets.
+        "prior" and "penalty"; "varying" and "reverting", which are bool; and "error", the mean
+        squared error of the validation targets.
     """
     best: list[dict[str, Any]] = [{"error": np.inf} for _ in units]
     named = _naive_weights(model, units[0], season)
@@ -132,11 +139,11 @@ def best_forms(
         fitted, validated = (_Sums.of(model, units, of, alike) for of in (train, validation))
         for varying in (False, True) if model.seasons else (False,):
             ridge = _Ridge(fitted, len(fitted.gram[0]) if varying else fitted.n_lags)
-            turned = validated.turned(ridge.vectors)  # once for all that follows
+            rotated = validated.rotated(ridge.vectors)  # once for all priors and penalties
             for of_level in reverting:
                 border = fitted.inner.shape[-1] if of_level else 0
-                errors = ridge.squared_errors(priors, turned, penalties, border).flatten(1).numpy()
-                least = errors.argmin(1)  # the first of equal ones
+                errors = ridge.squared_errors(priors, rotated, penalties, border).flatten(1).numpy()
+                least = errors.argmin(1)  # the first minimum
                 for i, k, error in zip(alike, least.tolist(), errors.min(1).tolist(), strict=True):
                     if error < best[i]["error"]:
                         prior, penalty = divmod(k, len(PENALTIES))
@@ -162,16 +169,16 @@ def fit_linear_paths(
         + \lambda \sum_k \Big( \| A_k - A_k^0 \|^2 + \sum_j \| A_{jk} \|^2
         + \| \Gamma_k \|^2 \Big)
 
-    Coefficients of parts that the form does not have are zero and are not trained.
+    Coefficients that are absent from the form are zero and are not trained.
 
     Parameters
     ----------
     models : sequence of sequences of ForecastModel
-        Members of each fit, which all start with the same linear path.
+        Networks of each fit, which start with the same linear path.
     units : sequence of Units
-        Of the data of each, in float64.
+        Units of each fit, in float64.
     origins : sequence of tuples of integer Tensors (rows, starts)
-        Rows to forecast from and the first row of their unit; all h steps are targets.
+        Origins whose h targets are all known, and the first row of their unit.
     season : int
     forms : sequence of dict
         Results of `best_forms`.
@@ -199,7 +206,7 @@ def fit_linear_paths(
 def _set_linear_path(
     model: ForecastModel, lags: Tensor, joining: Tensor, form: dict[str, Any]
 ) -> None:
-    """Set the linear path to weights of the lags (s, m) and of the levels that join them (b, m)."""
+    """Set the linear path to weights of the lags, shape (s, m), and of the levels, (b, m)."""
     assert model.linear is not None
     n_lags = len(model.linear)
     model.linear.copy_(lags[:n_lags])
@@ -222,7 +229,7 @@ def _batches(
     units: Sequence[Units],
     origins: Sequence[FitOrigins],
 ) -> Iterator[list[int]]:
-    """Numbers of fits with about as many rows, a few of them at once."""
+    """Batches of positions of fits with similar numbers of rows."""
     order = sorted(numbers, key=lambda i: len(origins[i][0]))
     width = sum(_design_sizes(model, units[order[0]]))
     while order:
@@ -232,27 +239,27 @@ def _batches(
 
 
 def _design_sizes(model: ForecastModel, units: Units) -> tuple[int, int]:
-    """Columns of the lags, and of the lags of the targets times autocorrelations."""
+    """Number of columns of the lags, and of the target lags times autocorrelations."""
     n_lags = len(model.lagged) * units.window
     return n_lags, len(model.seasons) * units.n_targets * units.window
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Products of regressors and targets of R fits, summed over rows.
+    """Cross products of regressors and responses of R fits, summed over rows.
 
-    The design of the m = h C outputs is the lags, the lags of the targets times each season's
-    autocorrelation, and the level of each target, e columns that join these.
+    The m = h C responses are regressed on p lags (the lags, and the target lags times the
+    autocorrelation at each season) and on e levels of the targets.
     """
 
     n_lags: int
-    counts: list[int]  # of targets
-    gram: Tensor  # (R, p, p) of the lags
-    mixed: Tensor  # (R, p, e)
-    inner: Tensor  # (R, e, e)
-    cross: Tensor  # (R, p, m) of the lags with the targets
-    joined: Tensor  # (R, e, m) of the columns that join with the targets
-    square: Tensor  # (R,)
+    counts: list[int]  # numbers of responses
+    gram: Tensor  # (R, p, p) lags with lags
+    mixed: Tensor  # (R, p, e) lags with levels
+    inner: Tensor  # (R, e, e) levels with levels
+    cross: Tensor  # (R, p, m) lags with responses
+    level_cross: Tensor  # (R, e, m) levels with responses
+    square: Tensor  # (R,) squares of the responses
 
     @classmethod
     def of(
@@ -262,9 +269,9 @@ class _Sums:
         origins: Sequence[FitOrigins],
         numbers: Sequence[int],
     ) -> _Sums:
-        """Sums of the fits of some numbers, in float64, over a subset of the rows if many."""
+        """Cross products of the fits `numbers`, in float64, over a subset of many rows."""
         n_lags, n_varying = _design_sizes(model, units[numbers[0]])
-        together = Units.joined([units[i] for i in numbers])
+        together = Units.concatenate([units[i] for i in numbers])
         most, offset = max(VALUES_AT_MOST // (n_lags + n_varying), 1), 0
         moved = []
         for i in numbers:
@@ -284,7 +291,7 @@ class _Sums:
             strength = model.season_strength(lags)
             lags = torch.cat([lags, *(s * target_lags for s in strength.split(1, -1))], -1)
         joining = level if model.linear_level is not None else level[..., :0]
-        if not there.all():  # rows repeated after the end of a fit's own add nothing
+        if not there.all():  # mask the padding of fits with fewer rows
             lags, joining, targets = (part * there[..., None] for part in (lags, joining, targets))
         transposed = lags.mT
         return cls(
@@ -294,50 +301,50 @@ class _Sums:
             mixed=transposed @ joining,
             inner=joining.mT @ joining,
             cross=transposed @ targets,
-            joined=joining.mT @ targets,
+            level_cross=joining.mT @ targets,
             square=targets.square().sum((1, 2)),
         )
 
-    def turned(self, vectors: Tensor) -> _Sums:
-        """Sums in which the first lags, as many as (R, s, s) vectors, are turned to these."""
+    def rotated(self, vectors: Tensor) -> _Sums:
+        """Rotate the first s lags to the basis of orthogonal vectors, shape (R, s, s)."""
         s, back = vectors.shape[1], vectors.mT
         return replace(
             self,
             gram=back @ self.gram[:, :s, :s] @ vectors,
-            mixed=_turned(back, self.mixed),
-            cross=_turned(back, self.cross),
+            mixed=_rotate(back, self.mixed),
+            cross=_rotate(back, self.cross),
         )
 
     def squared_errors(self, lags: Tensor, joining: Tensor) -> Tensor:
-        """Sums (R, L) of squared residuals, y'y - 2 w'X'y + w'X'Xw.
+        """Sums of squared residuals y'y - 2 w'X'y + w'X'Xw, shape (R, L).
 
-        At weights of the lags (R, s, L, m) and of the first b columns that join (R, L, b, m).
+        The weights w of the lags have shape (R, s, L, m), of the first b levels (R, L, b, m).
         """
         b = joining.shape[2]
         size = (self.gram @ lags.flatten(2)).view_as(lags) - 2 * self.cross[:, :, None]
         size += 2 * torch.einsum("rse,rlem->rslm", self.mixed[..., :b], joining)
-        of_border = self.inner[:, None, :b, :b] @ joining - 2 * self.joined[:, None, :b]
+        of_border = self.inner[:, None, :b, :b] @ joining - 2 * self.level_cross[:, None, :b]
         sums = (size * lags).sum((1, 3)) + (of_border * joining).sum((2, 3))
         return self.square[:, None] + sums
 
 
 class _Ridge:
-    """Ridge regressions of R fits on their first `size` lags and some columns that join these.
+    """Ridge regressions of R fits on their first `size` lags and some levels.
 
-    The lags are decomposed once; the few others join by their Schur complement.
+    One eigendecomposition of the lags serves all penalties; levels enter by a Schur complement.
     """
 
     def __init__(self, sums: _Sums, size: int) -> None:
         values, self.vectors = torch.linalg.eigh(sums.gram[:, :size, :size])
         self._sums, self._values = sums, values.clamp(min=0)  # negative by rounding alone
         back = self.vectors.mT
-        self._mixed, self._cross = _turned(back, sums.mixed), _turned(back, sums.cross)
+        self._mixed, self._cross = _rotate(back, sums.mixed), _rotate(back, sums.cross)
 
     def path(self, prior: Tensor, penalties: Tensor, border: int) -> tuple[Tensor, Tensor]:
-        """Weights for each penalty (R or 1, L), shrunk towards a prior (R or 1, n_lags, m).
+        """Weights for penalties, (R or 1, L), shrunk towards a prior, (R or 1, n_lags, m).
 
-        Those of the lags, (R, s, L, m), in terms of the eigenvectors, and those of the first
-        columns that join, (R, L, border, m).
+        Returns the weights of the lags in the basis of the eigenvectors, (R, s, L, m), and of the
+        first `border` levels, (R, L, border, m).
         """
         start, rest = self._from(prior[:, :, None])
         added = self._added(penalties, border)
@@ -346,7 +353,7 @@ class _Ridge:
         scaled = mixed[:, :, None] / shrunk
         schur = inner + added[..., None, None] * torch.eye(border, dtype=rest.dtype)
         schur -= torch.einsum("rse,rslf->rlef", mixed, scaled)
-        last = self._sums.joined[:, None, :border]
+        last = self._sums.level_cross[:, None, :border]
         last = last - torch.einsum("rse,rsum->ruem", mixed, start)
         last = last - torch.einsum("rsle,rsum->rlem", scaled, rest)
         last = torch.linalg.solve(schur, last)
@@ -356,18 +363,18 @@ class _Ridge:
     def squared_errors(
         self, priors: Tensor, validated: _Sums, penalties: Tensor, border: int
     ) -> Tensor:
-        """Sums (R, P, L) of squared residuals for priors (P, n_lags, m) and penalties (1, L).
+        """Sums of squared residuals for priors (P, n_lags, m) and penalties (1, L), (R, P, L).
 
-        Of other rows, whose sums are `turned` to the eigenvectors.
+        `validated` are the sums of other rows, `rotated` to the eigenvectors.
         """
-        if len(priors) > 1 and (border or self._values.shape[1] > WIDE):  # for the memory
+        if len(priors) > 1 and (border or self._values.shape[1] > WIDE):  # to bound the memory
             parts = (validated, penalties, border)
             errors = [self.squared_errors(prior, *parts) for prior in priors.split(1)]
             return torch.cat(errors, 1)
         if border:
             return validated.squared_errors(*self.path(priors, penalties, border))[:, None]
-        # A penalty changes s factors f of weights a + f z, not s m weights, and the quadratic form
-        # of the weights is one of the factors.
+        # The weights are a + f z, and a penalty changes only the s factors f: the quadratic form in
+        # s m weights reduces to one in s factors.
         start, rest = (part.movedim(2, 1) for part in self._from(priors.movedim(0, 1)[None]))
         factors = 1 / (self._values[:, None] + self._added(penalties, 0)[..., None])[:, None]
         gram, cross = validated.gram[:, None], validated.cross[:, None]
@@ -379,29 +386,29 @@ class _Ridge:
         return constant[:, :, None] + sums.sum(3)
 
     def _from(self, priors: Tensor) -> tuple[Tensor, Tensor]:
-        """Priors (R or 1, n_lags, P, m) in terms of the eigenvectors, and the products they leave.
+        """Priors in the basis of the eigenvectors, and residual cross products, both (R, s, P, m).
 
-        Both (R, s, P, m).
+        The priors have shape (R or 1, n_lags, P, m).
         """
-        start = _turned(self.vectors[:, : self._sums.n_lags].mT, priors)
+        start = _rotate(self.vectors[:, : self._sums.n_lags].mT, priors)
         return start, self._cross[:, :, None] - self._values[..., None, None] * start
 
     def _added(self, penalties: Tensor, border: int) -> Tensor:
-        """Penalties (R, L) times the mean eigenvalue of the design."""
+        """Penalties times the mean eigenvalue of the Gram matrix, shape (R, L)."""
         inner = self._sums.inner[:, :border, :border].diagonal(dim1=-2, dim2=-1)
         total = self._values.sum(1, keepdim=True) + inner.sum(1, keepdim=True)
-        unit = (total / (self._values.shape[1] + border)).clamp(min=1e-12)  # of a design of zeros
+        unit = (total / (self._values.shape[1] + border)).clamp(min=1e-12)  # if all are zero
         return penalties * unit
 
 
-def _turned(back: Tensor, columns: Tensor) -> Tensor:
-    """Rows (R, s, ...) of columns (R or 1, p, ...) in terms of other vectors, (R, s, s)."""
+def _rotate(back: Tensor, columns: Tensor) -> Tensor:
+    """Rotate the first s rows of columns, (R or 1, p, ...), by matrices (R, s, s)."""
     size = back.shape[2]
     return (back @ columns[:, :size].flatten(2)).unflatten(2, columns.shape[2:])
 
 
 def _naive_weights(model: ForecastModel, units: Units, season: int) -> dict[str, Tensor]:
-    """Weights (n_lags, m) with which the linear path is a naive forecast, by its name."""
+    """Weights that make the linear path a naive forecast, shape (n_lags, m), by name."""
     window, h, n_targets = units.window, model.horizon, units.n_targets
     shape = (len(model.lagged) * window, h, n_targets)
     step, target = torch.arange(h)[:, None], torch.arange(n_targets)

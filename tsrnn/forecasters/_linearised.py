@@ -1,4 +1,4 @@
-"""Forecasts made linear along the data: mean derivatives with respect to past rows."""
+"""Linearised forecasts: mean derivatives with respect to past rows."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._units import Windows, floored_spread, network_inputs, subset
 from tsrnn.interpret import ForecastPaths, path_steps
 
-ORIGINS = 64  # of the mean derivative: a season's phases are all among them
-LEAST_MEMORY = 32  # rows that the network is followed back for, however short its window
-PATHS = 2048  # windows of data that weigh the directions of past rows
+ORIGINS = 64  # averaged in the mean derivative, enough for all phases of a season
+LEAST_MEMORY = 32  # least number of past rows through the network's state, however short its window
+PATHS = 2048  # windows of data along which the linear forecasts are evaluated
 
 
 def linear_paths(
     model: ForecastModel, rows: Tensor, settings: Settings, sample_length: int, at: str
 ) -> ForecastPaths:
-    """Paths of the forecasts made linear, along sampled rows.
+    """Paths of the linearised forecasts along sampled rows.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def linear_paths(
     sample_length : int
         Rows of the longest series.
     at : {"data", "mean"}
-        Derivative along the data, or at the mean of the rows.
+        Points of the derivative: averaged over the data, or the mean of the rows.
 
     Returns
     -------
@@ -39,11 +39,11 @@ def linear_paths(
     memory = min(length, settings.input_size - 1 + max(settings.input_size, LEAST_MEMORY))
     ends = torch.arange(memory, length + 1)  # rows after the window of each origin
     pairs = torch.cartesian_prod(torch.arange(n_units), ends)
-    # At random: origins at equal distances would see one phase of a season.
+    # Random origins: equally spaced ones could all have the same phase of a season.
     windows = torch.stack([rows[u, e - memory : e] for u, e in pairs[subset(len(pairs), PATHS)]])
     windows = windows.double()
     centre = windows.mean((0, 1), keepdim=True)
-    # Exogenous columns stay at their means: their effects are apart.
+    # Exogenous columns are held at their means, as their effects are reported separately.
     windows[..., c:] = centre[..., c:]
     origins = windows[subset(len(windows), ORIGINS)]
     if at == "mean":
@@ -56,7 +56,7 @@ def linear_paths(
     paths = continued(response, past, path_steps(model.horizon, max(settings.seasons, default=1)))
     deviations = origins[..., :c] - centre[..., :c]
     linear = torch.einsum("nrd,hrcd->nhc", deviations, response)
-    # About their means: the constant of the linear map is whatever makes these agree.
+    # Deviations from the means, as the intercept of the linear map is free.
     actual = forecasts - forecasts.mean(0)
     left = actual - (linear - linear.mean(0))
     variance = float(actual.square().sum())
@@ -71,20 +71,20 @@ def mean_response(model: ForecastModel, rows: Tensor, settings: Settings) -> tup
 
     .. math:: \frac{1}{N} \sum_t \frac{\partial \hat y_{t+k}}{\partial y_{t-j}}
 
-    through level, spread, linear path and network, whose state begins at zero with the first
-    whole window.
+    The derivative passes through level, spread, linear path and network. The state of the network
+    starts at zero with the first whole window.
 
     Parameters
     ----------
     model : ForecastModel
     rows : Tensor of shape (N, R, c + E)
-        Rows up to each origin, the last one last.
+        Rows up to each origin, in time order.
     settings : Settings
 
     Returns
     -------
     response : Tensor of shape (h, R, c, c)
-        By step, row, target forecast and target changed.
+        Derivatives by step, past row, forecast target and past target.
     forecasts : Tensor of shape (N, h, c)
     """
     c = model.n_targets
@@ -101,10 +101,10 @@ def mean_response(model: ForecastModel, rows: Tensor, settings: Settings) -> tup
 
 
 def forecasts_of(model: ForecastModel, rows: Tensor, settings: Settings) -> Tensor:
-    """Forecasts (N, h, c) after rows (N, R, c + E), as a differentiable function of them.
+    """Forecasts, (N, h, c), as a differentiable function of past rows, (N, R, c + E).
 
-    The state of the network begins at zero with the first whole window; fewer rows than a window
-    are what a series begins with.
+    The state of the network starts at zero with the first whole window. If there are fewer rows
+    than a window, they are treated as the start of a series.
     """
     n, c, window = len(rows), model.n_targets, settings.input_size
     known = min(window, rows.shape[1])
@@ -113,7 +113,7 @@ def forecasts_of(model: ForecastModel, rows: Tensor, settings: Settings) -> Tens
     varies = torch.ones(1, c, dtype=rows.dtype)
     level, spread = torch.zeros_like(rows[:, -length:]), varies.expand(n, length, c)
     if settings.local_level:
-        # Differences of running sums: derivatives need no more than the digits that they keep.
+        # Differences of cumulative sums are accurate enough for derivatives.
         zero = rows.new_zeros(n, 1, rows.shape[2])
         moments = (torch.cat([zero, part.cumsum(1)], 1) for part in (rows, rows.square()))
         level, squares = ((sums[:, window:] - sums[:, :-window]) / known for sums in moments)
@@ -128,9 +128,9 @@ def forecasts_of(model: ForecastModel, rows: Tensor, settings: Settings) -> Tens
 
 
 def continued(response: Tensor, past: Tensor, steps: int) -> Tensor:
-    """Linear forecasts (M, steps, c) from past rows (M, R, c), beyond the horizon from themselves.
+    """Linear forecasts, (M, steps, c), from past rows, (M, R, c).
 
-    As `predict` continues beyond the horizon: forecasts are taken as rows.
+    Beyond the horizon they continue from forecasts, as `predict` does.
     """
     history, parts = past, []
     for _ in range(-(-steps // len(response))):

@@ -28,8 +28,8 @@ class LRUForecaster(RecurrentForecaster):
     with complex eigenvalues :math:`\Lambda` inside the unit circle and a perceptron
     :math:`\hat\phi`. Its recurrence features are exact: no function bends the recurrence.
 
-    Short series are forecast by a network of this cell that was trained before, as by
-    `ParaRNNForecaster`: see its `prior` and :doc:`/prior_network`.
+    A pretrained network of this cell forecasts short series, as in `ParaRNNForecaster`: see its
+    `prior` and :doc:`/prior_network`.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class LRUForecaster(RecurrentForecaster):
         With False eigenvalues and B stay as drawn: a random linear network with a trained
         readout.
     constant_input : bool, default False
-        Whether one number of the state has the constant 1 as its input, so that it tells the time
-        since the first row. How far that reaches is up to its eigenvalue: see `r_min`.
+        True to give one state unit the constant input 1, so that it encodes the time since the
+        first row. Its eigenvalue decides how far that reaches: see `r_min`.
     **shared
         As in all forecasters.
 
@@ -110,7 +110,7 @@ class LRUForecaster(RecurrentForecaster):
             name: number(name, filled[name], lowest=0.0, open_=False)
             for name in ("r_min", "r_max", "max_phase")
         }
-        mlp = filled["mlp"]  # the layer checks it; files hold lists of integers of Python
+        mlp = filled["mlp"]  # checked by the layer; files hold Python integers
         widths = list(mlp) if isinstance(mlp, tuple | list) else [mlp]
         widths = [int(width) if isinstance(width, np.integer) else width for width in widths]
         options["mlp"] = widths if isinstance(mlp, tuple | list) else widths[0]

@@ -14,16 +14,16 @@ from tsrnn.forecasters._units import Units, Windows, autocorrelation
 from tsrnn.kernels import linear as linear_map
 from tsrnn.layers import Ensemble, LayerChoice, RecurrentNetwork, make_layer, shapes_only
 
-# The effect of known futures is computed for every step of every forecast, the state once a row:
-# narrow layers keep it cheap beside the recurrence.
-CONTEXT_SIZE = 8  # numbers of the state that the effect depends on
-FUTURE_WIDTH = 32
+# The effect of columns known ahead is computed for every step of every forecast, the state once for
+# each row: narrow layers keep the effect cheap beside the recurrence.
+CONTEXT_SIZE = 8  # width of the projected state that the effect depends on
+FUTURE_WIDTH = 32  # width of the hidden layer
 
 
 class Parts(NamedTuple):
-    """Additive parts of standardised forecasts, each (..., h, C).
+    """Additive parts of standardised forecasts, each of shape (..., h, C).
 
-    `linear` and `future` are zero-dimensional zeros where the model has no such part.
+    `linear` and `future` are zero-dimensional zeros if the model has no such part.
     """
 
     level: Tensor
@@ -32,7 +32,7 @@ class Parts(NamedTuple):
     future: Tensor
 
     def total(self) -> Tensor:
-        """The forecast."""
+        """Sum of the parts, the forecast."""
         parts = (part for part in (self.linear, self.network, self.future) if part.ndim)
         return sum(parts, start=self.level)
 
@@ -92,7 +92,7 @@ class ForecastModel(nn.Module):
         inputs, size = self.network_inputs, settings.n_estimators
         networks = [_network(settings, inputs, n_targets) for _ in range(size)]
         self.network = networks[0] if size == 1 else Ensemble(networks)
-        # Of columns known ahead, the rows that come say more than those that went.
+        # Columns known ahead have no lags: their future rows say more than their past rows.
         others = [n_targets + i for i in range(n_exog) if i not in known]
         self.lagged = [*range(n_targets), *others]
         self.linear = self.linear_level = self.linear_varying = None
@@ -113,7 +113,7 @@ class ForecastModel(nn.Module):
             columns = len(self.lagged) * self.factor_lags
             columns += 0 if self.linear_level is None else n_targets
             r, outputs = settings.n_factors, self.horizon * n_targets
-            # Estimated in closed form and not trained: their forecasts are many.
+            # Estimated in closed form and not trained, as training them would be slow.
             self.factor_weights = nn.Parameter(torch.empty(columns, r), requires_grad=False)
             self.factor_loadings = nn.Parameter(torch.empty(r, outputs), requires_grad=False)
         hidden, futures = settings.hidden_size, range(size if known else 0)
@@ -125,7 +125,7 @@ class ForecastModel(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator, *, zero_output: bool) -> None:
-        """Draw the network anew; the linear path starts at zero."""
+        """Draw the network's parameters; set the linear path to zero."""
         self.network.reset_parameters(generator, zero_output=zero_output)
         for parameter in self.linear_parameters():
             parameter.zero_()
@@ -134,7 +134,7 @@ class ForecastModel(nn.Module):
 
     @property
     def takes_replicates(self) -> bool:
-        """Support for a first axis of replicates in the parameters, see `Recurrent`."""
+        """True if parameters may have a first axis of replicates, see `Recurrent`."""
         only_network = not self.futures and not self.distributions
         return (
             only_network
@@ -151,41 +151,41 @@ class ForecastModel(nn.Module):
         return [part for part in parts if part is not None]
 
     def targets(self, units: Units, rows: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
-        """Values that the forecasts from some rows are compared with.
+        """Targets of the forecasts from some rows.
 
         Parameters
         ----------
         units : Units
-        rows, ends : integer Tensors of one shape
-            `ends` is the row from which on values are not to be used.
+        rows, ends : integer Tensors of equal shape
+            Origins, and the row before which targets are known.
 
         Returns
         -------
         targets : Tensor of shape (..., h, C)
         known : boolean Tensor of shape (..., h, 1)
-            Whether the target lies before `ends`.
+            True if the target lies before `ends`.
         """
         target = rows[..., None] + torch.arange(1, self.horizon + 1, device=rows.device)
         values = units.values[target.clamp(max=len(units.values) - 1)][..., : self.n_targets]
         return values, (target < ends[..., None])[..., None]
 
     def columns_ahead(self, units: Units, rows: Tensor) -> Tensor | None:
-        """Columns known ahead (..., h, n_known) of the rows that follow some; None without any."""
+        """Columns known ahead after each row, shape (..., h, n_known); None without any."""
         if not self.known:
             return None
         target = rows[..., None] + torch.arange(1, self.horizon + 1, device=rows.device)
         return units.values[target.clamp(max=len(units.values) - 1)][..., self.known]
 
     def forecast(self, units: Units, rows: Tensor, starts: Tensor, states: Tensor) -> Tensor:
-        """Standardised forecasts (..., h, C) from some rows.
+        """Standardised forecasts from some rows, shape (..., h, C).
 
         Parameters
         ----------
         units : Units
-        rows, starts : integer Tensors of one shape
-            Rows to forecast from, and the first row of the unit of each.
+        rows, starts : integer Tensors of equal shape
+            Origins, and the first row of the unit of each.
         states : Tensor of shape (..., hidden_size)
-            Outputs of the last layer after these rows.
+            Outputs of the last layer at the origins.
         """
         return self.parts(units.at(rows, starts), states, self.columns_ahead(units, rows)).total()
 
@@ -204,9 +204,9 @@ class ForecastModel(nn.Module):
         states : Tensor of shape (..., hidden_size)
             Outputs of the last layer after these windows.
         future : Tensor of shape (..., h, n_known) or None
-            Columns known ahead, standardised.
+            Standardised columns known ahead.
         regressors : Regressors, optional
-            `regressors` of these windows, where they are known already.
+            Regressors of these windows, if precomputed.
         """
         shape = (self.horizon, self.n_targets)
         level, linear = self.level_and_path(windows, regressors)
@@ -223,7 +223,7 @@ class ForecastModel(nn.Module):
     def level_and_path(
         self, windows: Windows, regressors: Regressors | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Local level and linear path (..., h, C), as in `parts`."""
+        """Local level and linear path, each (..., h, C), as in `parts`."""
         shape = (self.horizon, self.n_targets)
         means, spread = windows.level[..., : self.n_targets], windows.spread[..., None, :]
         level = means[..., None, :].expand(*means.shape[:-1], *shape)
@@ -240,11 +240,11 @@ class ForecastModel(nn.Module):
             linear = linear + _mapped(scores, self.factor_loadings).unflatten(-1, shape)
         else:
             linear = self._own_path(lags, strength, means).unflatten(-1, shape)
-        # A series without spread is constant: its forecast is its level.
+        # Zero spread means a constant series, whose forecast is its level.
         return level, torch.where(spread > 0, linear, 0.0)
 
     def _own_path(self, lags: Tensor, strength: Tensor | None, means: Tensor) -> Tensor:
-        """Linear path (..., h C) of lags, or (..., C, h) of each target's own."""
+        """Linear path, (..., h C), or (..., C, h) if each target has its own."""
         assert self.linear is not None
         if self.by_target:
             c, columns = self.n_targets, lags.unflatten(-1, (len(self.lagged), -1))
@@ -256,7 +256,7 @@ class ForecastModel(nn.Module):
         if self.linear_varying is not None and strength is not None:
             target_lags = lags[..., : self.linear_varying.shape[-2]]
             varying = _mapped(target_lags, self.linear_varying)
-            # Products after the map, not before it: lags are many, forecasts few.
+            # Multiply after the linear map, not before it: there are more lags than forecasts.
             varying = strength[..., None] * varying.unflatten(-1, (-1, linear.shape[-1]))
             linear = linear + varying.sum(-2)
         if self.linear_level is not None:
@@ -264,15 +264,15 @@ class ForecastModel(nn.Module):
         return linear
 
     def factor_regressors(self, lags: Tensor, means: Tensor) -> Tensor:
-        """Regressors (..., p) that common factors are made of.
+        """Regressors of the common factors, shape (..., p).
 
-        The last lags of all columns, and the levels of the targets where forecasts may return to
-        a mean.
+        These are the last lags of all columns, and the levels of the targets if forecasts may
+        revert to a mean.
 
         Parameters
         ----------
         lags : Tensor of shape (..., (C + H) W)
-            As `Units.lags`.
+            Lags from `Units.lags`.
         means : Tensor of shape (..., C)
         """
         columns = lags.unflatten(-1, (len(self.lagged), -1))
@@ -280,27 +280,27 @@ class ForecastModel(nn.Module):
         return last if self.linear_level is None else torch.cat([last, means], -1)
 
     def regressors(self, windows: Windows) -> Regressors:
-        """Regressors of the linear path beside the level."""
+        """Regressors of the linear path, without the level."""
         lags, strength = windows.lags(self.lagged), windows.strength
         if strength is None and self.linear_varying is not None:
             strength = self.season_strength(lags)
         return Regressors(lags, strength)
 
     def season_strength(self, lags: Tensor) -> Tensor:
-        """Autocorrelations (..., J) of the targets' windows at the seasons, from `Units.lags`.
+        """Autocorrelations of the targets' windows at the seasons, from `Units.lags`.
 
-        A mean over the targets; (..., C, J) where each has a path of its own.
+        Mean over the targets, (..., J), or (..., C, J) if each target has its own path.
         """
         windows = lags.unflatten(-1, (len(self.lagged), -1))[..., : self.n_targets, :]
         return autocorrelation(windows[..., None, :] if self.by_target else windows, self.seasons)
 
     def linear_forecasts(self, windows: Windows) -> tuple[Tensor, Tensor]:
-        """Forecasts (..., h, C) of the local level, and with the linear path."""
+        """Forecasts of the local level without and with the linear path, each (..., h, C)."""
         level, linear = self.level_and_path(windows)
         return level, level + linear
 
     def quantiles(self, states: Tensor, probabilities: Sequence[float]) -> Tensor:
-        """Learned quantiles (..., h, C, n) of errors over the local spread; a mean over members."""
+        """Learned quantiles of errors over the local spread, (..., h, C, n), mean over members."""
         parts = states.chunk(len(self.distributions), -1)
         heads = cast("Iterable[Distribution]", self.distributions)
         quantiles = [
@@ -310,15 +310,15 @@ class ForecastModel(nn.Module):
         return torch.stack(quantiles).mean(0)
 
     def distribution_loss(self, error: Tensor, spread: Tensor, states: Tensor) -> Tensor:
-        """Loss (..., h, C) of the learned distribution at errors of the point forecast."""
-        (head,) = cast("Iterable[Distribution]", self.distributions)  # members learn by themselves
+        """Loss of the learned distribution at errors of the point forecast, shape (..., h, C)."""
+        (head,) = cast("Iterable[Distribution]", self.distributions)  # one, as members train alone
         return head.loss(error, spread, head(states))
 
     @classmethod
     def merged(
         cls, members: Sequence[ForecastModel], make: Callable[[], ForecastModel]
     ) -> ForecastModel:
-        """Models trained one by one as one of `make`, whose forecast is their mean."""
+        """Merge models trained one by one into a model of `make` that forecasts their mean."""
         if len(members) == 1:
             return members[0]
         empty = make()
@@ -341,7 +341,7 @@ class Regressors(NamedTuple):
     Attributes
     ----------
     lags : Tensor of shape (..., (C + H) W)
-        As `Units.lags`, of the targets and the columns not known ahead.
+        Lags of the targets and the columns not known ahead, from `Units.lags`.
     strength : Tensor of shape (..., J), (..., C, J) or None
         Autocorrelations at the seasons, with which the coefficients of the lags vary.
     """
@@ -351,7 +351,7 @@ class Regressors(NamedTuple):
 
 
 def _mapped(x: Tensor, coefficients: Tensor) -> Tensor:
-    """Regressors (..., p) times coefficients (p, m), or of replicates (R, p, m)."""
+    """Multiply regressors (..., p) by coefficients (p, m), or (R, p, m) of replicates."""
     if coefficients.ndim == 3:
         return linear_map(x, coefficients.mT)
     return x @ coefficients.to(x.dtype)
@@ -374,7 +374,7 @@ def _network(settings: Settings, inputs: int, n_targets: int) -> RecurrentNetwor
 
 
 class FutureHead(nn.Module):
-    """Effect of known futures: one small network for all steps, given the state.
+    """Effect of columns known ahead: one small network for all steps, given the state.
 
     Parameters
     ----------
@@ -391,7 +391,7 @@ class FutureHead(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw the parameters anew; the effect starts at zero."""
+        """Draw the parameters; the effect starts at zero."""
         for module in (self.context, self.inner):
             bound = module.in_features**-0.5
             module.weight.uniform_(-bound, bound, generator=generator)
@@ -400,21 +400,21 @@ class FutureHead(nn.Module):
         self.output.bias.zero_()
 
     def forward(self, known: Tensor, states: Tensor) -> Tensor:
-        """Known futures (..., h, n_known) and states (..., hidden) to effects (..., h, C)."""
+        """Map columns (..., h, n_known) and states (..., hidden) to effects (..., h, C)."""
         context = self.context(states)[..., None, :].expand(*known.shape[:-1], CONTEXT_SIZE)
         return self.output(torch.tanh(self.inner(torch.cat([context, known], -1))))
 
 
 def empty_model(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> ForecastModel:
-    """Model without values, built without drawing from torch's global generator."""
+    """Model with uninitialised parameters, which leaves torch's global generator untouched."""
     model = model_without_values(settings, n_targets, n_exog, known)
-    # `to_empty`, whose `empty_like` of a tensor without values loads torch's compiler.
+    # As `to_empty`, but its `empty_like` of tensors without storage would load torch's compiler.
     return model._apply(lambda shape: torch.empty(shape.shape, dtype=shape.dtype))
 
 
 def model_without_values(
     settings: Settings, n_targets: int, n_exog: int, known: list[int]
 ) -> ForecastModel:
-    """Model with the shapes of its parameters alone."""
+    """Model whose parameters have shapes but no storage."""
     with shapes_only():
         return ForecastModel(settings, n_targets if settings.joint else 1, n_exog, known)

@@ -16,12 +16,12 @@ class NewtonForecaster(RecurrentForecaster):
     r"""Forecasts by a diagonal GRU or LSTM in residual blocks.
 
     The model is that of `ParaRNNForecaster` with other recurrent layers, the blocks of Danieli et
-    al. (2025), appendix C.1: a causal convolution, a recurrence whose matrices are diagonal, so
-    that Newton's method runs it in parallel over time, a gate and a perceptron, each with a
-    residual path. See `tsrnn.layers.NewtonBlocks`.
+    al. (2025), appendix C.1. A block is a causal convolution, a recurrence, a gate and a
+    perceptron, each with a residual path. The matrices of the recurrence are diagonal, so that
+    Newton's method runs it in parallel over time. See `tsrnn.layers.NewtonBlocks`.
 
-    Short series are forecast by a network of this cell that was trained before, as by
-    `ParaRNNForecaster`: see its `prior` and :doc:`/prior_network`.
+    A pretrained network of this cell forecasts short series, as in `ParaRNNForecaster`: see its
+    `prior` and :doc:`/prior_network`.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class NewtonForecaster(RecurrentForecaster):
     cell : {"newton-gru", "newton-lstm"}
         Recurrence of the blocks.
     conv_size : int, default 4
-        Steps that the convolution sees.
+        Length of the convolution in steps.
     n_heads : int, default 4
         Heads that the layer width is divided into, a divisor of `hidden_size`.
     expansion : int, default 1
@@ -84,7 +84,7 @@ class NewtonForecaster(RecurrentForecaster):
         header["params"].setdefault("max_recurrent", None)
         settings = header["fitted"].get("settings")
         options = settings.get("options") if isinstance(settings, dict) else None
-        for part in (header["params"], options):  # where cells had the names of ParaRNN's
+        for part in (header["params"], options):  # earlier names of the cells
             if isinstance(part, dict) and part.get("cell") in ("gru", "lstm"):
                 part["cell"] = f"newton-{part['cell']}"
 

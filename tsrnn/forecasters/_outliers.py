@@ -1,4 +1,4 @@
-"""Outliers of series that the prior network forecasts: their table."""
+"""Table of the outliers that the pretrained network skips or follows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOTE = (
 
 
 def outlier_frame(fitted: FittedPrior, state: PriorState, layout: Layout) -> pd.DataFrame:
-    """Outliers in the order of series, targets and rows, with the keys of the data."""
+    """Outliers ordered by series, target and row, with the keys of the data."""
     _, counts, outliers = fitted.rows_read(state)
     n_targets, window = fitted.data.n_targets, state.tail.shape[1]
     unit, row = outliers.series, outliers.row
@@ -34,11 +34,12 @@ def outlier_frame(fitted: FittedPrior, state: PriorState, layout: Layout) -> pd.
     size = outliers.size
     if fitted.columns is not None and fitted.columns.effects.logarithms:
         assert state.columns is not None
-        size = size * np.exp(state.columns.shares[series, place, target].sum(-1))  # factors
+        # Residuals of factors are converted to the scale of the data.
+        size = size * np.exp(state.columns.shares[series, place, target].sum(-1))
     outliers = outliers._replace(size=size)
     return outlier_table(outliers, layout, state.ids[series], past[series, place])
 
 
 def outlier_section(frame: pd.DataFrame) -> list[str]:
-    """Outliers in a summary, where there are any."""
+    """Lines of a summary on outliers; empty without any."""
     return [] if frame.empty else [section("Outliers"), *outlier_lines(frame)]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tsrnn.kernels import Cell
     from tsrnn.layers import LayerChoice
 
-INITS = {"default": "stable", "paper": "uniform"}  # of ParaRNN by preset, where init is None
+INITS = {"default": "stable", "paper": "uniform"}  # default of `init` by preset
 
 
 @with_shared_arguments
@@ -26,16 +26,15 @@ class ParaRNNForecaster(RecurrentForecaster):
     regression), and the network of Cai et al. (2026), Algorithm 1, with head g: `n_layers`
     layers of K = `hidden_size` / `block_size` blocks
     :math:`h_t^{(k)} = \tanh(W_h^{(k)} h_{t-1}^{(k)} + W_x^{(k)} z_t + b^{(k)})` on
-    :math:`z_t = (y_t - \ell_t) / s_t`, aggregated after the last one. Columns are
-    inputs as well, and x those known ahead; their effects are taken out of y before, by a
-    regression (see `effects`), and put back. The h steps of `horizon` are
-    forecast directly; any other h continues from the model's own forecasts. All series
-    and, with ``multivariate="independent"``, all targets share the parameters.
+    :math:`z_t = (y_t - \ell_t) / s_t`, aggregated after the last one. Columns are inputs, too;
+    x are the columns known ahead, whose effects a regression removes from y and adds to the
+    forecasts (see `effects`). The h steps of `horizon` are forecast directly; any other h
+    continues from the model's own forecasts. All series and, with ``multivariate="independent"``,
+    all targets share the parameters.
 
-    The last `val_size` rows of each series are the validation part: they choose the
-    penalty of the ridge regression and the epoch, and calibrate the intervals by the errors of
-    a network that was not trained on them. With `refit`, the one that forecasts is then trained
-    on all rows.
+    The last `val_size` rows of each series are the validation part. They choose the penalty of the
+    ridge regression and the epoch, and calibrate the intervals by the errors of a network that was
+    not trained on them. With `refit`, the network is then trained again on all rows to forecast.
 
     Parameters
     ----------
@@ -44,27 +43,27 @@ class ParaRNNForecaster(RecurrentForecaster):
         monthly 18, quarterly 8, yearly 6, otherwise 10), at most a third of the
         shortest series.
     input_size : int, optional
-        Length W of the window of the local level and the linear path. By default that of
-        a few by frequency (hourly 168 or 336, daily 28, 56 or 112, weekly 52, 104 or 208,
+        Length W of the window of the local level and the linear path. By default one of a few
+        candidates by frequency (hourly 168 or 336, daily 28, 56 or 112, weekly 52, 104 or 208,
         monthly 24, 36, 72 or 120, quarterly 8, 16 or 32, yearly 5, 10 or 20, otherwise 16, 32
-        or 64) whose linear path forecasts the validation part best; the second of them
+        or 64): the one whose linear path forecasts the validation part best, or the second
         without a linear path. At most half of the training part of the shortest series.
     prior : {"auto", "only"}, path or None, default "auto"
-        "auto": the pretrained network of the cell forecasts, where no argument asks for a network
-        of one's own, such as ``hidden_size=32``. Where the last rows are enough to judge by,
-        other candidates are fitted to the rows before them and weighed by rolling
-        forecasts (see :doc:`/stacking`): the same network adapted to a panel, and one that is
-        trained on the series; `summary` says what was tried, and what forecasts. Otherwise, and
-        with columns not known ahead, the pretrained network forecasts, adapted to at least 300 rows
-        and 25 seasons, and to panels of at least 30 series without a season. There is none of
-        "gru", "lstm", "attention" and a user's cell, which are always trained. A file that
-        `tsrnn.prior.TrainedPrior.save` wrote: the same with that network, of any cell. "only": the
-        network as it comes. None: always train.
+        "auto": the pretrained network of the cell forecasts, unless an argument asks for a trained
+        network, such as ``hidden_size=32``. If there are enough rows to validate, two more
+        candidates are weighted by rolling forecasts of the last rows (see :doc:`/stacking`): the
+        same network adapted to the series, and a network trained on them; `summary` lists
+        candidates and weights. Otherwise, and with columns not known ahead, the pretrained network
+        forecasts alone, adapted to series of at least 300 rows and 25 seasons, and to panels of at
+        least 30 series without a season. There is no pretrained network of "gru", "lstm",
+        "attention" and a user's cell, which are always trained. A file that
+        `tsrnn.prior.TrainedPrior.save` wrote: as "auto" with that network, of any cell. "only":
+        the pretrained network without adaptation. None: always train.
     effects : dict, optional
         Effects of exogenous columns in the regression before any network, by column:
-        "linear", "smooth" (a curve), "lagged" (of past rows), a list of these, or "none". Linear
-        and smooth effects that are named stay in the regression, if there are rows and values
-        enough for them; of lags, evidence chooses some. By default evidence chooses all: see
+        "linear", "smooth" (a curve), "lagged" (of past rows), a list of these, or "none". Named
+        linear and smooth effects stay in the regression if there are enough rows and values; lags
+        are chosen by the evidence. By default the evidence chooses all effects: see
         :doc:`/columns`. A network trained on the series learns the effects of columns that are not
         known ahead by itself, and by lags in its linear path.
     outliers : {"pulse"} or None
@@ -73,15 +72,15 @@ class ParaRNNForecaster(RecurrentForecaster):
         :doc:`/howto/outliers`); `summary` and `outliers_` list them. None leaves all rows as they
         are, as networks trained on the series do.
     season_length : int, optional
-        Rows of a season, 1 for none; by frequency, of an integer index 1. The prior network
-        forecasts without a season where it is longer than 60 rows.
+        Rows of a season, 1 for none. By default by frequency, and 1 for an integer index. The
+        prior network ignores seasons longer than 60 rows.
     preset : {"default", "paper"}
         Values of the arguments left at None. "paper" is the network and the training
         of Cai et al., sections 6.2 and D.3: two layers of 128, position-wise
         feedforward aggregation, all targets jointly, no linear path, Adam from 0.002,
-        halved until below 1e-6. The paper does not say how its data are scaled, batched and
-        cut into inputs: there, and in clipping gradients and starting the output at zero,
-        "paper" does as "default", `local_level` included.
+        halved until below 1e-6. The paper does not say how its data are scaled, batched and cut
+        into inputs: in these respects, in gradient clipping and in the zero start of the output,
+        "paper" equals "default", including `local_level`.
     cell : {"rnn", "gru", "lstm", "attention", "lem", "lru", "newton-gru", "newton-lstm"} or Cell
         Recurrence, by the names of `tsrnn.layers.CELLS`: the network above, gated recurrent units
         or long short-term memory with block-diagonal matrices; block-recurrent attention, section
@@ -91,10 +90,10 @@ class ParaRNNForecaster(RecurrentForecaster):
         carried on, the cells of an LSTM included. A forecaster with a user's cell is kept by
         pickle, not by `save`.
     hidden_size, block_size, n_layers : int, optional
-        64 ("paper": 128), 2 and 2. With `block_size` as large as `hidden_size` each network is its
-        ordinary twin, as "lem" is by default; "lru" and the diagonal cells have no blocks. That of
-        a user's cell is the number of its outputs. Of "rnn", "gru" and "lstm" also several sizes,
-        such as (2, 2, 4), whose sum divides `hidden_size`.
+        64 ("paper": 128), 2 and 2. With `block_size` equal to `hidden_size` each network has full
+        matrices, which is the default of "lem"; "lru" and the diagonal cells have no blocks. The
+        block size of a user's cell is the number of its outputs. "rnn", "gru" and "lstm" also take
+        several sizes, such as (2, 2, 4), whose sum divides `hidden_size`.
     nonlinearity : {"tanh", "relu", "identity"}, optional
         "tanh". A choice of ``cell="rnn"``.
     init : {"stable", "uniform", "chrono", "orthogonal", "identity"}, optional
@@ -118,28 +117,26 @@ class ParaRNNForecaster(RecurrentForecaster):
         "linear" ("paper": "ffn"). With "linear", `contributions` splits a forecast by
         block.
     local_level : bool or "auto", optional
-        Whether the level and spread of the last `input_size` values are taken out and
-        given back. "auto" ("paper": True): not where the linear path returns to the mean of the
-        series and forecasts the validation part as well without, so that a threshold stays where
-        it is. For series that return to a mean, False is better where they are short: see
+        Whether the level and spread of the last `input_size` values are removed before the
+        forecast and restored after it. "auto" ("paper": True): not if the linear path reverts to
+        the mean of the series and forecasts the validation part as well without, so that
+        thresholds keep their place. False is better for short series that revert to a mean: see
         `linear_path`.
     linear_path : bool, optional
         True ("paper": False). Its coefficients vary with the autocorrelations of the last
-        `input_size` values at the seasons (hours: a day and a week), and forecasts return from
-        the local level to the mean of the series, each where that forecasts the validation part
-        better; the second is tried where `val_size` is ten times `input_size` + `horizon`.
+        `input_size` values at the seasons (hours: a day and a week), and forecasts revert from the
+        local level to the mean of the series, each if that lowers the validation error. Reversion
+        is tried if `val_size` is at least ten times `input_size` + `horizon`.
     network : bool or "auto", optional
         Whether a network is added to the local level and the linear path. "auto" ("paper": True)
-        keeps it where it lowers the mean squared error over all steps on the validation part; the
-        test of Diebold and Mariano in `summary` says by how many standard errors. It is kept in
-        any case without a linear path, or where it learns the intervals. False trains none, which
-        takes a moment.
+        keeps it if it lowers the mean squared error over all steps on the validation part;
+        `summary` has the test of Diebold and Mariano. It is always kept without a linear path, or
+        if it learns the intervals. False trains none, which takes a moment.
     use_boxcox : False, "log" or float
         Transform the targets, which must be positive, by their logarithm or by Box and Cox's
-        :math:`(y^\lambda - 1) / \lambda` with a number from 0 to 1, and forecasts back. A
-        forecast of least squared error is then no mean of the series: where errors on the
-        transformed scale are symmetric it is the median, as with ``loss="mae"``. Intervals are
-        transformed by their ends and keep their coverage.
+        :math:`(y^\lambda - 1) / \lambda` with a number from 0 to 1, and transform forecasts back.
+        The forecast then estimates the median, and not the mean, if errors on the transformed
+        scale are symmetric. Intervals are transformed by their ends and keep their coverage.
     multivariate : {"auto", "independent", "factor", "joint"}, optional
         Several targets of a series. "independent": each is forecast from its own past, all with the
         same parameters. "factor": to the linear path of each is added a reduced-rank regression
@@ -153,8 +150,8 @@ class ParaRNNForecaster(RecurrentForecaster):
         Other columns are exogenous.
     known_ahead : str or list of str, optional
         Exogenous columns whose future is known and given to `predict` as `X_future`.
-        The others are used up to the last row of the data; where a longer h continues from
-        own forecasts they keep their last value.
+        Other columns are used up to the last row of the data; beyond `horizon`, where forecasts
+        continue from forecasts, they keep their last value.
     static : str or list of str, optional
         Exogenous columns of a long frame that are constant within each series, such as the size
         of a shop: numbers, inputs of a trained network at every step. The effects of columns known
@@ -216,14 +213,14 @@ class ParaRNNForecaster(RecurrentForecaster):
     n_estimators : int, default 1
         Networks trained from different starts, whose forecasts are averaged.
     per_series : bool, default False
-        Whether each series, an id of a long frame or a target of a wide one, has a network, a
-        linear path, a scaling, intervals and choices of its own, as if fitted alone; networks of
-        one shape are trained side by side. The horizon is common. `for_series` gives the
-        forecaster of a series; new series are not forecast, and `static` is refused.
+        True to fit each series, an id of a long frame or a target of a wide one, as if alone, with
+        its own network, linear path, scaling, intervals and choices. Networks of equal shape are
+        trained side by side. The horizon is common. `for_series` gives the forecaster of a series;
+        new series are not forecast, and `static` is refused.
     refit : bool, optional
-        Whether to train once more on all rows, the validation part included, for as many epochs
-        and at the learning rates that were best: True ("paper": False). It doubles the time of a
-        fit. Intervals, `history_` and `validation_` are those of the first time.
+        Whether to train again on all rows, with the best number of epochs and the same learning
+        rates: True ("paper": False). It doubles the time of a fit. Intervals, `history_` and
+        `validation_` come from the first training.
     device : str
         Where to train, for example "cuda". Forecasts are computed on the CPU. Recurrences are
         compiled on the CPU and, by triton, on CUDA devices; elsewhere they are a loop in torch.
@@ -256,12 +253,12 @@ class ParaRNNForecaster(RecurrentForecaster):
     best_epochs_ : list of int
         Of each network.
     network_active_ : bool
-        Whether a network takes part in the forecasts. Not so where epoch 0 was best, or it was
-        dropped (see `network`): then the
-        local level and the linear path alone forecast, and what reads networks, such as
-        `tsrnn.recurrence_features`, raises `tsrnn.interpret.UninformativeNetworkError`.
+        True if a network contributes to the forecasts. If epoch 0 was best, or the network was
+        dropped (see `network`), the local level and the linear path forecast alone, and functions
+        that read networks, such as `tsrnn.recurrence_features`, raise
+        `tsrnn.interpret.UninformativeNetworkError`.
     inactive_networks_ : dict of int to str
-        Networks, from 1, that contribute nothing, and the reason.
+        Reason by network, counted from 1, that contributes nothing.
     sample_length_ : int
         Rows of the longest series fitted to.
     validation_ : DataFrame
@@ -270,30 +267,29 @@ class ParaRNNForecaster(RecurrentForecaster):
         value and of the value a season before; the unit is the mean absolute error of the naive
         forecast one season ahead on the training part, of each series.
     outliers_ : DataFrame
-        Gross errors and level shifts in the last rows of the series, which `update` moves on: the
-        id of a long frame, the time, ``target`` where there are several, ``kind``, "error" or
-        "shift", ``size``, the value less the expected one or the change of the level, and
-        ``probability``. Of the prior network alone.
+        Gross errors and level shifts in the last rows of the series, for the prior network only:
+        the id of a long frame, the time, ``target`` if there are several, ``kind``, "error" or
+        "shift", ``size``, the value less its expectation or the change of the level, and
+        ``probability``. `update` moves the rows.
     state_ : RecurrentState
         State and last rows of every series.
     fitted_ : FittedNetworks
-        Networks, scaling and intervals, which nothing changes after the fit; a
-        `FittedWithColumns` around these where columns have effects. Where the prior
-        network forecasts it is a `FittedPrior` and `state_` a `PriorState`, where several models
-        do a `FittedStacked`, whose `parts_` are forecasters; what is of a network
-        trained on these series raises `tsrnn.interpret.UninformativeNetworkError`.
+        Networks, scaling and intervals, which are not changed after the fit; with effects of
+        columns, a `FittedWithColumns` around these. With the prior network it is a `FittedPrior`
+        and `state_` a `PriorState`; with several models, a `FittedStacked`, see `parts_`.
+        Attributes of a trained network then raise `tsrnn.interpret.UninformativeNetworkError`.
 
     Notes
     -----
-    A constant series is forecast as its constant, with intervals of no width and a warning of
-    it. Intervals that leave zero out are widened to it where zeros are more of the rows than the
-    level may leave out, as in intermittent demand. A frame
-    without ids is taken as the series fitted to if it holds its last known row, else as a
-    new one, scaled by its own rows.
+    A constant series is forecast as its constant, with intervals of zero width and a warning.
+    Intervals that exclude zero are widened to zero if the share of zeros in the series exceeds the
+    share that the level leaves out, as in intermittent demand. A frame without ids is the series
+    fitted to if it contains the last known row; otherwise it is a new series, scaled by its own
+    rows.
 
     A series needs at least 8 rows, and one of them three times the horizon. Series that are too
-    short to validate train with all their rows, of which a warning says; their intervals come
-    from the errors of the others.
+    short to validate train with all their rows, with a warning; their intervals come from the
+    errors of the other series.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Forecasts of short series by a network that was trained before: the prior network."""
+"""Forecasts of short series by a pretrained network, called the prior network."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ from tsrnn.contract import (
     frequency_defaults,
     integer,
     one_of,
-    positive_integer,
     record,
     refuse,
     seed_of,
     text,
     truth,
-    verbosity,
 )
 from tsrnn.data import Panel, order_of_series, quote
 from tsrnn.forecasters._columns import (
@@ -98,25 +96,26 @@ if TYPE_CHECKING:
     from tsrnn.forecasters._stability import FeatureStability
     from tsrnn.kernels import Cell
 
-LARGE_ERRORS = 0.1  # share of the squares, from which on effects of hours are estimated again
-PATH_ORIGINS, PATH_UNITS = 64, 16  # of which features are read
+LARGE_ERRORS = 0.1  # share of gross errors in the variance above which hourly effects are refitted
+PATH_ORIGINS, PATH_UNITS = 64, 16  # sampled to compute recurrence features
 SHOWN = 8  # structural models in a summary
-SHOWN_SHARE = 0.005  # weight of autoregressions that a summary speaks of
-NORMAL_80 = 1.2816  # standard deviations in half an interval of 80 percent
+SHOWN_SHARE = 0.005  # least weight of autoregressions to be mentioned in a summary
+NORMAL_80 = 1.2816  # half width of a normal 80 percent interval in standard deviations
 TINY = 1e-300  # keeps quotients of constants defined
-ROWS_OF_LONG_WIDTHS = 1500  # of a series with columns, from which on it is judged at many rows
-# Outliers of states that are in use: a fit, its forecasts and its summary read the same rows.
+ROWS_OF_LONG_WIDTHS = 1500  # rows of a series with columns above which many origins set the widths
+# Cache of outliers by state: a fit, its forecasts and its summary read the same rows.
 KNOWN_OUTLIERS: WeakKeyDictionary[PriorState, Outliers] = WeakKeyDictionary()
-# The network is adapted to a series with a season of this many rows and seasons: fewer say too
-# little of the season's own pattern. A series without one, as an exchange rate, is better left.
+# Least rows and seasons of a seasonal series to adapt the network to: fewer say too little of the
+# seasonal pattern. A single series without a season, such as an exchange rate, gains nothing.
 ROWS_TO_ADAPT, SEASONS_TO_ADAPT = 300, 25
-# Fewer where rolling forecasts judge the adapted network.
+# Lower limits if rolling forecasts validate the adapted network.
 ROWS_TO_TRY, SEASONS_TO_TRY, SEASON_TO_TRY = 100, 8, 12
-# And it is adapted to so many series without a season, whose growth has something in common.
-# Panels of short series with a season gain nothing.
+# Least number of series without a season, whose growth may be similar. Panels of short seasonal
+# series gain nothing.
 UNITS_TO_ADAPT = 30
-# Arguments that do not ask for training by differing from their defaults.
-HONOURED = frozenset(
+# Arguments that the pretrained network obeys; any other that differs from its default asks for
+# training.
+PRIOR_ARGUMENTS = frozenset(
     {"prior", "season_length", "horizon", "target", "id_col", "time_col", "freq", "missing"}
     | {"known_ahead", "static", "calendar", "holidays", "effects", "outliers"}
     | {"cell", "intervals", "random_state", "verbose", "strict", "support"}
@@ -127,7 +126,7 @@ SIZE: dict[str, Kind] = {
     "width": integer(0, 1024),
     "cell": one_of(*PRIOR_CELLS),
 }
-# Fields of a file beside those of every forecaster.
+# Fields of a file in addition to the fields of every forecaster.
 FITTED: dict[str, Kind] = {
     "prior": truth,
     "adapted": truth,
@@ -169,14 +168,14 @@ IN_SAMPLE = (
 
 
 def read_prior(prior: Any, cell: str | Cell | None) -> TrainedPrior | None:
-    """Prior network that the argument `prior` names; None where it names none.
+    """Load the pretrained network that the argument `prior` names; None if there is none.
 
-    None, too, where no network of the cell comes with the package; `takes_prior` is False then.
+    The package has no pretrained network for some cells; `takes_prior` is False for these.
 
     Raises
     ------
     TypeError, ValueError, FileNotFoundError
-        If the argument is not legal, or names a file that is no prior network or is not there.
+        If the argument is not legal, or the file is absent or holds no pretrained network.
     """
     if prior is None:
         return None
@@ -192,72 +191,54 @@ def read_prior(prior: Any, cell: str | Cell | None) -> TrainedPrior | None:
 
 
 def takes_prior(arguments: Arguments, default: Arguments, cell: str | Cell | None) -> bool:
-    """True if the prior network may forecast; `prior` is not None.
+    """Return True if the pretrained network may forecast.
 
     Parameters
     ----------
     arguments, default : Arguments
-        Of the fit, and those of a forecaster constructed without any.
+        Arguments of the fit, and the defaults of the class.
     cell : str, Cell or None
-        Of the recurrence; None of layers that are a user's.
+        Cell of the recurrence; None for a user's layers.
 
     Raises
     ------
     ValueError
-        If only the prior network may forecast, and arguments or columns ask for another one.
+        If `prior` requires the pretrained network, but other arguments ask for training.
     """
-    asked = asked_to_train(arguments, default, cell)
-    if arguments.prior != "auto":
-        if asked:
-            raise ValueError(
-                f"prior={str(arguments.prior)!r} forecasts by a network that was trained before; "
-                f"got {'; '.join(asked)}. Leave these out, or train with prior=None"
-            )
-        return True
-    return not asked
+    if arguments.prior is None:
+        return False
+    conflicts = training_arguments(arguments, default, cell)
+    if conflicts and arguments.prior != "auto":
+        raise ValueError(
+            f"prior={str(arguments.prior)!r} forecasts by a network that was trained before; "
+            f"got {'; '.join(conflicts)}. Leave these out, or train with prior=None"
+        )
+    return not conflicts
 
 
-def check_honoured(arguments: Arguments) -> None:
-    """Raise if an argument that the prior network honours is not legal; data are checked elsewhere.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is no positive integer, or `verbose` no integer from 0.
-    """
-    for name in ("horizon", "season_length"):
-        if getattr(arguments, name) is not None:
-            positive_integer(name, getattr(arguments, name))
-    verbosity(arguments.verbose)
-
-
-def asked_to_train(arguments: Arguments, default: Arguments, cell: str | Cell | None) -> list[str]:
-    """Arguments, as they were given, that a network trained before does not honour."""
+def training_arguments(
+    arguments: Arguments, default: Arguments, cell: str | Cell | None
+) -> list[str]:
+    """Arguments that ask for a trained network, as "name=value"; empty if none does."""
     values, usual = arguments.as_dict(), default.as_dict()
-    asked = [
+    conflicts = [
         f"{name}={value!r}"
         for name, value in values.items()
-        if name not in HONOURED and not are_equal(value, usual[name])
+        if name not in PRIOR_ARGUMENTS and not are_equal(value, usual[name])
     ]
     if cell not in PRIOR_CELLS:
         what = f"the layers of {arguments.class_name}" if cell is None else f"cell={cell!r}"
-        asked.append(f"{what}, for which none was trained before")
+        conflicts.append(f"{what}, for which none was trained before")
     if values["intervals"] not in ("conformal", "quantile"):
-        asked.append(f"intervals={values['intervals']!r}")
-    return asked
+        conflicts.append(f"intervals={values['intervals']!r}")
+    return conflicts
 
 
 def are_equal(value: Any, default: Any) -> bool:
     """Return True if two arguments are equal; either may be an array."""
-    # As objects: NumPy compares arrays of numbers and of words with a warning, or not at all.
+    # Object arrays: NumPy warns when it compares numbers with strings.
     first, second = np.asarray(value, object), np.asarray(default, object)
     return first.shape == second.shape and bool(np.all(first == second))
-
-
-def season_of(arguments: Arguments, panel: Panel) -> int:
-    """Rows of a season that the prior network forecasts with, 1 for none."""
-    season = arguments.season_length or frequency_defaults(panel.layout).season
-    return season if season <= LONGEST_SEASON else 1
 
 
 def adapted_prior(
@@ -266,46 +247,46 @@ def adapted_prior(
     season_length: int,
     outliers: str | None,
     *,
-    judged: bool = False,
+    validated: bool = False,
 ) -> TrainedPrior:
-    """Prior network adapted to the series that say enough; itself where none do.
+    """Adapt the pretrained network to the series that are long enough; itself if none is.
 
-    Of a series with missing rows, to the longest part without them. Where rolling forecasts are to
-    judge the result, shorter series are enough, and few series with a long season are left out: it
-    would take longer than the training of a network, and be worse.
+    Of a series with missing rows, the longest part without missing rows is used. If rolling
+    forecasts will validate the result, shorter series suffice, and a few series with a long season
+    are skipped: adaptation would take longer than training a network, and be worse.
     """
     parts = [complete_part(rows) for rows in series]
     if season_length > 1:
         rows, seasons = ROWS_TO_ADAPT, SEASONS_TO_ADAPT
-        if judged:
+        if validated:
             rows, seasons = ROWS_TO_TRY, SEASONS_TO_TRY
         least = max(rows, seasons * season_length)
         long = [len(part) >= least for part in parts]
     else:
         long = [len(training_origins(rows, season_length)) > 0 for rows in parts]
-    quick = 1 < season_length <= (SEASON_TO_TRY if judged else LONGEST_SEASON)
+    quick = 1 < season_length <= (SEASON_TO_TRY if validated else LONGEST_SEASON)
     if sum(long) < (1 if quick else UNITS_TO_ADAPT):
         return prior
     chosen = [rows for rows, is_long in zip(parts, long, strict=True) if is_long]
     indptr = np.cumsum([0, *map(len, chosen)])
     order = order_of_series(np.concatenate(chosen)[:, None], indptr)
     chosen = [chosen[i] for i in order]
-    # Errors are searched for where the network learns: the search takes longer than to learn.
+    # Outliers are searched for in the learning windows alone: the search is slower than learning.
     learned = expected_at_errors(learning_windows(chosen, season_length), season_length, outliers)
     rate = SERIES_RATE if season_length > 1 else PANEL_RATE
     return prior.adapted_to(learned, season_length, rate)
 
 
-def without_errors_left(panel: Panel, columns: FittedColumns, season_length: int) -> Panel:
-    """Panel with NaN at the gross errors of what its columns leave.
+def skip_residual_errors(panel: Panel, columns: FittedColumns, season_length: int) -> Panel:
+    """Set rows to NaN whose residuals after the effects of columns are gross errors.
 
-    The panel itself where there are none. So too where effects of hours, whose regression takes
-    seconds, would hardly change: errors are a small part of the squares that columns leave.
+    Returns the panel itself if there are none, or if errors are a small part of the residual
+    variance of hourly data: the effects would hardly change, and a regression takes seconds.
     """
     left, _ = columns.advance(columns.begin(panel), panel)
     without, _ = skip_errors(left.values, panel.indptr, season_length)
     errors = np.isnan(without) & ~np.isnan(left.values)
-    with np.errstate(over="ignore", invalid="ignore"):  # squares of errors that are huge
+    with np.errstate(over="ignore", invalid="ignore"):  # squares of huge errors
         few = np.nanvar(left.values) < (1 + LARGE_ERRORS) * np.nanvar(without)
     if not errors.any() or (columns.effects.long and few):
         return panel
@@ -315,7 +296,7 @@ def without_errors_left(panel: Panel, columns: FittedColumns, season_length: int
 def expected_at_errors(
     series: Sequence[np.ndarray], season_length: int, outliers: str | None
 ) -> list[np.ndarray]:
-    """Series with the values that are expected in place of gross errors; as they are with None."""
+    """Replace gross errors by their expected values; copies if `outliers` is None."""
     expected = [rows.copy() for rows in series]
     if outliers is None:
         return expected
@@ -342,7 +323,7 @@ def complete_part(rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class PriorState(SeriesArrays):
-    """Last rows of every series, which are all that the prior network reads.
+    """Last rows of every series, which are all that the pretrained network reads.
 
     Attributes
     ----------
@@ -353,11 +334,10 @@ class PriorState(SeriesArrays):
     n_rows : integer ndarray of shape (S,)
         Rows seen so far.
     tail : ndarray of shape (S, W, C)
-        Last rows of each series, the first ones of its part; zeros after them. Without the
-        effects of columns, where there are any. NaN where the target, or a column with an effect,
-        is missing.
+        Last rows of each series, padded with zeros at the end, after removal of the effects of
+        columns. NaN if the target, or a column with an effect, is missing.
     earlier : ndarray of shape (S, B, C)
-        Rows before these, which only autoregressions read; NaN where there are none.
+        Rows before `tail`, which only autoregressions read; padded with NaN at the beginning.
     columns : ColumnState or None
 
     Examples
@@ -379,26 +359,26 @@ class PriorState(SeriesArrays):
 
     @property
     def counts(self) -> np.ndarray:
-        """Rows of `tail` that are there, (S,)."""
+        """Number of observed or missing rows in `tail` before the padding, shape (S,)."""
         return np.minimum(self.n_rows, self.tail.shape[1])
 
     @property
     def last_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Last rows (U, W), series by series, target by target, and how many each has (U,)."""
+        """Last rows of each target of each series, shape (U, W), and their numbers (U,)."""
         n_series, window, n_targets = self.tail.shape
         rows = self.tail.swapaxes(1, 2).reshape(n_series * n_targets, window)
         return rows, self.counts.repeat(n_targets)
 
     @property
     def earlier_rows(self) -> np.ndarray:
-        """Rows (U, B) before the last ones, series by series, target by target."""
+        """Earlier rows of each target of each series, shape (U, B)."""
         n_series, n_earlier, n_targets = self.earlier.shape
         return self.earlier.swapaxes(1, 2).reshape(n_series * n_targets, n_earlier)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPrior(ForecastPart[PriorState]):
-    """Pretrained network with the parameters that were fitted to these series.
+    """Pretrained network with the parameters that were adapted to these series.
 
     Attributes
     ----------
@@ -411,14 +391,13 @@ class FittedPrior(ForecastPart[PriorState]):
     adapted : bool
         True if the network was adapted to the series.
     widths : ndarray of shape (n,)
-        Factors of the learned widths by step, by the errors of all series; 1 of a single one that
-        is not long.
+        Factors of the learned widths by step, from the errors of all series; 1 for a single series
+        unless it is long.
     columns : FittedColumns or None
-        Effects of exogenous columns, which the network does not see: it forecasts what they
-        leave.
+        Effects of exogenous columns. The network forecasts the residuals and reads no columns.
     counts : CountHyper or None
-        Hyperprior of models of counts, which forecast targets that are counts; None where no
-        target is, or columns have effects.
+        Hyperprior of the models that forecast counts; None if no target is a count, or columns
+        have effects.
 
     Examples
     --------
@@ -443,7 +422,7 @@ class FittedPrior(ForecastPart[PriorState]):
 
     @property
     def point(self) -> str:
-        """Statistic that the point forecast is."""
+        """Statistic that the point forecast estimates."""
         if self.counts is None:
             return "median"
         return "mean" if self.all_counts else "mean of counts, else median"
@@ -459,12 +438,12 @@ class FittedPrior(ForecastPart[PriorState]):
 
     @property
     def all_counts(self) -> bool:
-        """True if models of counts forecast all targets."""
+        """True if count models forecast all targets."""
         counted = all(support.name == "count" for support in self.data.supports)
         return self.counts is not None and counted
 
     def with_supports(self, supports: tuple[Support, ...]) -> Self:
-        """Same network of targets that can have other values, without models of counts if none."""
+        """Replace the supports of the targets; without counts, drop the count models."""
         fitted = super().with_supports(supports)
         counted = any(support.name == "count" for support in supports)
         return fitted if counted else replace(fitted, counts=None)
@@ -479,14 +458,14 @@ class FittedPrior(ForecastPart[PriorState]):
         *,
         adapts: bool,
     ) -> tuple[FittedPrior, PriorState]:
-        """Prior network with widths of the panel, where `adapts` adapted to it, and the state.
+        """Fit the widths of the panel, adapt the network if `adapts`, and filter the panel.
 
         Raises
         ------
         ValueError
             If a series has fewer than three rows.
         """
-        fitted, state, panel = cls.as_it_comes(arguments, data, panel, prior)
+        fitted, state, panel = cls.unadapted(arguments, data, panel, prior)
         season, columns = fitted.season_length, fitted.columns
         series = [target for i in range(panel.n_series) for target in panel.series(i).T]
         if adapts:
@@ -494,44 +473,43 @@ class FittedPrior(ForecastPart[PriorState]):
             fitted = replace(fitted, prior=adapted, adapted=adapted is not prior)
         widths = fitted.widths
         if columns is not None and panel.lengths.max() >= ROWS_OF_LONG_WIDTHS:
-            # Such series are forecast for more steps than the network was trained for.
+            # Long series are forecast for more steps than the network was trained on.
             series = expected_at_errors(series, season, arguments.outliers)
             widths = fitted.prior.long_widths(series, season)
-        elif len(series) > 1:  # one series is judged by its own errors, at every forecast
+        elif len(series) > 1:  # a single series corrects its widths at every forecast
             rows, counts, _ = fitted.rows_read(state)
             widths = fitted.prior.panel_widths(rows, counts, season)
         return replace(fitted, widths=widths), state
 
     @classmethod
-    def as_it_comes(
+    def unadapted(
         cls, arguments: Arguments, data: FittedData, panel: Panel, prior: TrainedPrior
     ) -> tuple[FittedPrior, PriorState, Panel]:
-        """Prior network, state of the series, and what the effects of columns leave of them.
-
-        Nothing is fitted but these effects.
+        """Fit the effects of columns alone; return network, state and residual panel.
 
         Raises
         ------
         ValueError
             If a series has fewer than three rows.
         """
-        seed_of(arguments.random_state)  # which is legal, though a fit draws by seeds of its own
+        seed_of(arguments.random_state)  # check only: adaptation uses fixed seeds
         defaults = frequency_defaults(panel.layout)
         check_observed(panel, FEWEST_ROWS, "Give more rows, or drop this series")
-        season = season_of(arguments, panel)
+        season = arguments.season_length or defaults.season
+        season = season if season <= LONGEST_SEASON else 1
         horizon = arguments.horizon or defaults.horizon
         kinds = effect_kinds(arguments, data)
         columns = None
         if data.exog_names or year_is_a_season(int(panel.lengths.max()), steps_per_day(data)):
             columns = FittedColumns.of(panel, data, season, kinds)
             if arguments.outliers is not None:
-                cleaned = without_errors_left(panel, columns, season)
+                cleaned = skip_residual_errors(panel, columns, season)
                 if cleaned is not panel:
                     columns = FittedColumns.of(cleaned, data, season, kinds)
         if columns is not None and not data.exog_names and not columns.effects.terms:
             columns = None
         fitted = cls(arguments, data, horizon, season, prior, False, np.ones(PAST_ROWS), columns)
-        state, panel = fitted.filter_left(fitted.empty_state(panel), panel)
+        state, panel = fitted.filter_residuals(fitted.empty_state(panel), panel)
         if columns is None and (units := fitted.counting(state)).any():
             rows, lengths = (part[units] for part in state.last_rows)
             fitted = replace(fitted, counts=count_hyper(rows, lengths, season))
@@ -541,21 +519,18 @@ class FittedPrior(ForecastPart[PriorState]):
         return fitted, state, panel
 
     def adapted_to(self, panel: Panel) -> FittedPrior:
-        """Network adapted to what columns leave of a panel; itself where that says too little.
+        """Adapt the network to the residuals of a panel, to be validated by rolling forecasts.
 
-        Rolling forecasts are to judge the result.
+        Returns itself if the series are too short.
         """
-        _, left = self.filter_left(self.empty_state(panel), panel)
+        _, left = self.filter_residuals(self.empty_state(panel), panel)
         series = [target for i in range(left.n_series) for target in left.series(i).T]
         outliers = self.arguments.outliers
-        prior = adapted_prior(self.prior, series, self.season_length, outliers, judged=True)
+        prior = adapted_prior(self.prior, series, self.season_length, outliers, validated=True)
         return self if prior is self.prior else replace(self, prior=prior, adapted=True)
 
     def filter(self, panel: Panel, seen: PriorState | None = None) -> PriorState:
-        """State after the rows of a panel; `seen`, the state of the series fitted to, is no help.
-
-        The network knows no series from others.
-        """
+        """State after the rows of a panel; `seen` is not used, as all series are treated alike."""
         return self.advance(self.empty_state(panel), panel)
 
     def empty_state(self, panel: Panel) -> PriorState:
@@ -565,7 +540,7 @@ class FittedPrior(ForecastPart[PriorState]):
         for i in range(panel.n_series):
             for j, rows in enumerate(panel.series(i).T):
                 rows = rows[np.isfinite(rows)]
-                largest = np.abs(rows).max(initial=0.0)  # so that squares do not overflow
+                largest = np.abs(rows).max(initial=0.0)  # scaled so that squares do not overflow
                 if largest > 0 and (deviation := largest * (rows / largest).std()) > 0:
                     scale[i, j] = deviation
         tail = np.zeros((panel.n_series, window, panel.values.shape[1]))
@@ -576,11 +551,11 @@ class FittedPrior(ForecastPart[PriorState]):
         return PriorState(panel.ids, panel.last_times, scale, n_rows, tail, earlier, columns)
 
     def advance(self, state: PriorState, panel: Panel) -> PriorState:
-        """State after further rows of all series."""
-        return self.filter_left(state, panel)[0]
+        """Append rows to all series."""
+        return self.filter_residuals(state, panel)[0]
 
-    def filter_left(self, state: PriorState, panel: Panel) -> tuple[PriorState, Panel]:
-        """State after further rows of all series, and what columns leave of these rows."""
+    def filter_residuals(self, state: PriorState, panel: Panel) -> tuple[PriorState, Panel]:
+        """State after further rows of all series, and the residuals of these rows."""
         columns = state.columns
         if self.columns is not None:
             assert columns is not None
@@ -606,17 +581,17 @@ class FittedPrior(ForecastPart[PriorState]):
         return replace(state, columns=columns, **moved), panel
 
     def forecasts(self, state: PriorState, h: int, future: np.ndarray | None = None) -> Forecasts:
-        """Predictive distributions of all units, series by series, target by target.
+        """Predictive distributions of each target of each series, with the effects of columns.
 
-        Effects of columns are put back; widths grow by the variance that their coefficients bring.
-        `future` (S, h, n) are the columns that are known ahead.
+        The variance of the coefficients widens them. `future`, shape (S, h, n), are the columns
+        known ahead.
         """
-        return forecasts_by_networks([self], state, h, future)[0]
+        return distributions_together([self], state, h, future)[0]
 
     def with_effects(
         self, left: Forecasts, known: ColumnState, matrix: np.ndarray, shares: np.ndarray
     ) -> Forecasts:
-        """Forecasts with the effects of columns, `shares` of the rows ahead in a `matrix`."""
+        """Add the effects `shares` of the regression's columns `matrix` to forecasts."""
         regression, h = self.columns, left.median.shape[1]
         assert regression is not None
         # Standard deviation that the 80 percent interval of a normal implies.
@@ -624,7 +599,7 @@ class FittedPrior(ForecastPart[PriorState]):
         deviation = (high - low) / (2 * NORMAL_80)
         if regression.effects.logarithms:  # of the logarithm where effects are factors
             deviation = deviation / np.maximum(np.abs(left.median), TINY)
-        # Where there is no deviation, as of a constant, there is no width either.
+        # A constant series has no width, and gets none from the coefficients.
         variance, shares = (
             part.swapaxes(1, 2).reshape(-1, h)
             for part in (regression.variances(known, matrix), shares)
@@ -641,23 +616,22 @@ class FittedPrior(ForecastPart[PriorState]):
         )
 
     def counting(self, state: PriorState) -> np.ndarray:
-        """Mask (U,) of the units that are counts, in their last rows as by their target.
+        """Mask of targets to forecast by count models, (U,): support and last rows are counts.
 
-        Later rows and other series may not be, of which a warning says that the support that was
-        recognised is too narrow, or they may be too large for models of counts.
+        Later rows and new series may hold other values, or counts too large for these models.
         """
         of_target = [support.name == "count" for support in self.data.supports]
         return np.tile(of_target, len(state.ids)) & are_counts(state.last_rows[0]).all(1)
 
-    def forecasts_left(self, state: PriorState, h: int) -> Forecasts:
-        """Predictive distributions of what the effects of columns leave of all units.
+    def residual_forecasts(self, state: PriorState, h: int) -> Forecasts:
+        """Predictive distributions of the residuals of each target of each series.
 
-        Those of counts are by models of counts, with the mean in place of the median.
+        Counts are forecast by count models, with the mean in place of the median.
         """
-        return forecasts_left_by([self], state, h)[0]
+        return residual_distributions([self], state, h)[0]
 
     def with_counts(self, forecasts: Forecasts, units: np.ndarray, counted: Any) -> Forecasts:
-        """Replace the forecasts of some units by forecasts of models of counts."""
+        """Replace the forecasts at the mask `units` by forecasts of count models."""
         median, quantiles = forecasts.median.copy(), forecasts.quantiles.copy()
         median[units], quantiles[units] = counted.mean, counted.quantile(PROBABILITIES)
         share = units.mean()
@@ -665,7 +639,7 @@ class FittedPrior(ForecastPart[PriorState]):
         return replace(forecasts, median=median, quantiles=quantiles, weights=weights)
 
     def zero_probability(self, state: PriorState, h: int) -> np.ndarray | None:
-        """Probabilities (S, h, C) of a count of zero; NaN of other targets, None without counts."""
+        """Probabilities of a zero count, (S, h, C); NaN for other targets, None without counts."""
         units = self.counting(state)
         if self.counts is None or not units.any():
             return None
@@ -677,25 +651,25 @@ class FittedPrior(ForecastPart[PriorState]):
 
     @property
     def widths_of_series(self) -> np.ndarray:
-        """Factors (n,) of the learned widths by step, wider of a series that was adapted to."""
+        """Width factors by step, shape (n,), larger if adapted to a single series."""
         single = len(self.data.ids) * self.data.n_targets == 1
         return self.widths * (IN_SAMPLE_WIDTH if self.adapted and single else 1.0)
 
     def rows_read(self, state: PriorState) -> tuple[np.ndarray, np.ndarray, Outliers]:
-        """Last rows (U, W) of each unit, NaN at gross errors, their number (U,), and outliers."""
+        """Last rows, (U, W), with NaN at gross errors, their numbers (U,), and the outliers."""
         rows, counts = state.last_rows
         if self.arguments.outliers is None:
             return rows, counts, Outliers.none()
         if state not in KNOWN_OUTLIERS:
             outliers = find_outliers(rows, counts, self.season_length)
-            if self.counts is not None:  # whose models expect large counts
+            if self.counts is not None:  # count models expect large counts, which are no errors
                 kept = ~self.counting(state)[outliers.series]
                 outliers = Outliers(*(field[kept] for field in outliers))
             KNOWN_OUTLIERS[state] = outliers
         return without_errors(rows, KNOWN_OUTLIERS[state]), counts, KNOWN_OUTLIERS[state]
 
     def exog_ahead(self, state: PriorState, h: int, future: np.ndarray | None) -> np.ndarray:
-        """Columns (S, h, k) ahead: known values, and forecasts of the other columns."""
+        """Columns ahead, shape (S, h, k): known values, and forecasts of the other columns."""
         assert self.columns is not None
         assert state.columns is not None
         exog, later = self.columns.exog_ahead(state.columns, h, future), self.columns.later
@@ -703,7 +677,7 @@ class FittedPrior(ForecastPart[PriorState]):
             n_series, window, n_later = state.columns.tail.shape
             rows = state.columns.tail.swapaxes(1, 2).reshape(n_series * n_later, window)
             counts = state.counts.repeat(n_later)
-            # The last rows of each, from the first place on, as the network reads them.
+            # Move the last rows to the front, where the network reads them.
             first = (window - counts)[:, None] + np.arange(window)
             rows = np.take_along_axis(rows, np.minimum(first, window - 1), 1)
             unknown = np.isnan(rows).all(1).reshape(n_series, n_later).any(0)
@@ -722,17 +696,17 @@ class FittedPrior(ForecastPart[PriorState]):
         self, state: PriorState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
-        return forecast_by([self], state, h, levels, future)[0]
+        return forecast_together([self], state, h, levels, future)[0]
 
     def contributions(self, state: PriorState, future: np.ndarray | None) -> dict[str, np.ndarray]:
-        """Parts (S, h, C) of the forecasts of `horizon` steps, by name."""
+        """Additive parts of the forecasts of `horizon` steps, shape (S, h, C), by name."""
         return forecast_contributions(self, state, future)
 
     def rolling(
         self, state: PriorState, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
-        return rolling_by([self], state, panel, origins, h, levels)[0]
+        return rolling_together([self], state, panel, origins, h, levels)[0]
 
     def simulate(
         self,
@@ -742,12 +716,10 @@ class FittedPrior(ForecastPart[PriorState]):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Paths (n, S, h, C): learned quantiles at every step, dependent as in a random walk.
+        """Draw paths, shape (n, S, h, C), with a Gaussian random walk as copula of the steps.
 
-        Those of counts are draws of models of counts.
-
-        The ranks of a path's steps are those of a Gaussian random walk: the network has learned
-        distributions of single steps.
+        The network has learned the distributions of single steps, not their dependence. Counts are
+        drawn from the count models.
         """
         n_series, _, n_targets = state.tail.shape
         walk = rng.standard_normal((n, n_series * n_targets, h)).cumsum(-1)
@@ -771,7 +743,7 @@ class FittedPrior(ForecastPart[PriorState]):
 
     @property
     def network_active(self) -> bool:
-        """True: the pretrained network always contributes."""
+        """Return True, as the pretrained network always contributes."""
         return True
 
     @property
@@ -793,20 +765,20 @@ class FittedPrior(ForecastPart[PriorState]):
     def summarise(
         self, forecaster: RecurrentForecaster, stability: FeatureStability | None
     ) -> PriorSummary:
-        """Summary of this network as all that forecasts."""
+        """Summary of a forecaster that holds this network alone."""
         features = features_of(forecaster, stability)
         return summarise_prior(self, forecaster.state_, features)
 
     def forecast_paths(self, state: PriorState, at: str) -> ForecastPaths:
-        """Paths of the forecasts from many rows of the data, as they are; `at` changes nothing."""
+        """Paths of forecasts from sampled rows, which are not linearised; `at` has no effect."""
         last_rows, counts, _ = self.rows_read(state)
         rng = np.random.default_rng(0)
         long = np.flatnonzero(counts >= np.median(counts))
         units = np.sort(rng.permutation(long)[:PATH_UNITS])
         origins = np.zeros((len(units), last_rows.shape[1]), bool)
         for values, place, count in zip(last_rows[units], origins, counts[units], strict=True):
-            # At random: rows at equal distances would see one phase of a season. From the later
-            # half: the first forecasts of a series are hardly its own.
+            # Random rows: equally spaced ones could all have the same phase of a season. Later
+            # half: early forecasts depend on the pretrained network more than on the series.
             rows = np.arange(max(count // 2, FEWEST_ROWS - 1), count)
             rows = rows[np.isfinite(values[rows])]
             place[rng.permutation(rows)[: -(-PATH_ORIGINS // len(units))]] = True
@@ -824,8 +796,8 @@ class FittedPrior(ForecastPart[PriorState]):
         )
 
     def weights(self, state: PriorState) -> pd.Series:
-        """Mean weights of the structural models over units and steps, the largest first."""
-        weights = self.forecasts_left(state, self.horizon).weights
+        """Mean weights of the structural models over series and steps, in descending order."""
+        weights = self.residual_forecasts(state, self.horizon).weights
         return weights.sort_values(ascending=False)
 
     def to_file(self, state: PriorState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -853,29 +825,29 @@ class FittedPrior(ForecastPart[PriorState]):
         return header, arrays
 
 
-def forecast_by(
+def forecast_together(
     networks: Sequence[FittedPrior],
     state: PriorState,
     h: int,
     levels: list[float],
     future: np.ndarray | None,
 ) -> list[dict[str, np.ndarray]]:
-    """Forecasts by networks that read the same state, each as `FittedPrior.forecast` gives them.
+    """Forecasts of several networks of the same state, each as `FittedPrior.forecast`.
 
-    The networks differ in their weights and widths alone. What these do not change, which takes
-    most of the time, is computed once.
+    The networks differ in weights and widths. Everything else takes most of the time and is
+    computed once.
     """
     tails = [0.5 + side * level / 200 for level in levels for side in (-1, 1)]
     n_series, _, n_targets = state.tail.shape
     results = []
-    for drawn in forecasts_by_networks(networks, state, h, future):
+    for drawn in distributions_together(networks, state, h, future):
         quantiles = np.concatenate([drawn.median[:, None], drawn.at(tails)], 1)
         by_series = quantiles.reshape(n_series, n_targets, -1, h).transpose(2, 0, 3, 1)
         results.append(dict(zip(forecast_suffixes(levels), by_series, strict=True)))
     return results
 
 
-def rolling_by(
+def rolling_together(
     networks: Sequence[FittedPrior],
     state: PriorState,
     panel: Panel,
@@ -883,23 +855,23 @@ def rolling_by(
     h: int,
     levels: list[float],
 ) -> list[dict[str, np.ndarray]]:
-    """Rolling forecasts by networks that read the same state, see `forecast_by`."""
+    """Rolling forecasts of several networks of the same state, see `forecast_together`."""
     first = networks[0]
-    # Every origin is a series of its own, so that all of them are one batch.
+    # The state at each origin is taken as a series, so that all origins are one batch.
     places, states = zip(*first.states_at(state, panel, origins), strict=True)
     reached = states[0].joined(states[1:]).select(np.argsort(np.concatenate(places)))
     future = None
     if first.columns is not None and first.data.known_ahead:
         rows = origins.first[:, None] + np.arange(h)
         future = panel.exog_of(first.data.known_ahead)[rows]
-    return forecast_by(networks, reached, h, levels, future)
+    return forecast_together(networks, reached, h, levels, future)
 
 
-def forecasts_by_networks(
+def distributions_together(
     networks: Sequence[FittedPrior], state: PriorState, h: int, future: np.ndarray | None
 ) -> list[Forecasts]:
-    """Predictive distributions as `FittedPrior.forecasts` gives them, see `forecast_by`."""
-    left, first, known = forecasts_left_by(networks, state, h), networks[0], state.columns
+    """Predictive distributions of several networks, each as `FittedPrior.forecasts`."""
+    left, first, known = residual_distributions(networks, state, h), networks[0], state.columns
     if first.columns is None:
         return left
     assert known is not None
@@ -908,10 +880,10 @@ def forecasts_by_networks(
     return [first.with_effects(of_network, known, matrix, shares) for of_network in left]
 
 
-def forecasts_left_by(
+def residual_distributions(
     networks: Sequence[FittedPrior], state: PriorState, h: int
 ) -> list[Forecasts]:
-    """Predictive distributions as `FittedPrior.forecasts_left` gives them, see `forecast_by`."""
+    """Residual distributions of several networks, each as `FittedPrior.residual_forecasts`."""
     first, units = networks[0], networks[0].counting(state)
     season, priors = first.season_length, [network.prior for network in networks]
     widths = [network.widths_of_series for network in networks]
@@ -920,7 +892,7 @@ def forecasts_left_by(
     forecasts = forecasts_by(priors, rows, counts, season, h, widths, earlier)
     ending, last, probability = outliers.errors_at_end(raw, counts)
     if len(ending):
-        # The last row may be an error, or a shift of the level: two futures.
+        # The last row may be an error or a level shift: mix the forecasts of both cases.
         shifted = rows[ending]
         shifted[np.arange(len(ending)), last] = raw[ending, last]
         others = forecasts_by(priors, shifted, counts[ending], season, h, widths, earlier[ending])
@@ -944,8 +916,8 @@ class PriorSummary(Summary):
     weights : Series
         Mean weights of the structural models.
     features : DataFrame or None
-        Recurrence features of the forecasts, see `tsrnn.forecast_features`; None where they do
-        not vary.
+        Recurrence features of the forecasts, see `tsrnn.forecast_features`; None if the forecasts
+        are constant.
     notes : list of str
     outliers : DataFrame
         See `ParaRNNForecaster.outliers_`.
@@ -984,7 +956,7 @@ class PriorSummary(Summary):
 
 
 def check_observed(panel: Panel, fewest: int, advice: str, with_columns: str = "") -> None:
-    """Refuse series with fewer observed rows than the prior network needs."""
+    """Raise ValueError if a series has fewer observed rows than the pretrained network needs."""
     counts = np.stack([np.isfinite(panel.series(i)).sum(0) for i in range(panel.n_series)])
     shortest, target = np.unravel_index(counts.argmin(), counts.shape)
     if counts[shortest, target] < fewest:
@@ -999,7 +971,7 @@ def check_observed(panel: Panel, fewest: int, advice: str, with_columns: str = "
 def summarise_prior(
     fitted: FittedPrior, state: PriorState, features: pd.DataFrame | None
 ) -> PriorSummary:
-    """Build the summary of a forecaster that uses the prior network."""
+    """Summarise a forecaster that uses the pretrained network."""
     data, prior = fitted.data, fitted.prior
     weights = fitted.weights(state)
     regressed = weights[weights.index.str.contains("autoregression")].sum() >= SHOWN_SHARE
@@ -1039,7 +1011,7 @@ def summarise_prior(
 
 
 def composition_of(fitted: FittedPrior, regressed: bool) -> str:
-    """Sentences on what forecasts, and what is fitted; `regressed` with autoregressions."""
+    """Describe the model and the fitted parameters; `regressed` if autoregressions have weight."""
     if fitted.all_counts:
         return OF_COUNTS
     prior = fitted.prior
@@ -1061,10 +1033,10 @@ def composition_of(fitted: FittedPrior, regressed: bool) -> str:
 
 
 def of_cell(prior: TrainedPrior) -> str:
-    """Name of a network's cell for a sentence; empty for the default cell."""
+    """Phrase that names the cell of a network; empty for the default cell."""
     if prior.cell == "rnn":
         return ""
-    from tsrnn.layers import CELLS  # torch, which such networks need in any case
+    from tsrnn.layers import CELLS  # needs torch, as networks of other cells do
 
     return f" of {CELLS[prior.cell].words}"
 
@@ -1076,12 +1048,12 @@ def prior_from_file(
     arrays: dict[str, np.ndarray],
     last_times: np.ndarray,
 ) -> tuple[FittedPrior, PriorState]:
-    """Prior network and state that `FittedPrior.to_file` wrote.
+    """Read the network and state that `FittedPrior.to_file` wrote.
 
     Raises
     ------
     DamagedFileError
-        With the field or array that is not as it was written.
+        With the damaged field or array.
     """
     # Files of forecasters without autoregressions have no such field.
     may_lack = (*REGRESSION, "autoregression")

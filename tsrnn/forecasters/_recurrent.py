@@ -1,4 +1,4 @@
-"""Forecasters with a recurrent network: arguments, frames and the course of a fit."""
+"""Base of the forecasters with a recurrent network: arguments, frames and fits."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ from tsrnn.contract import (
     check_not_too_large,
     choice,
     frequency_defaults,
+    positive_integer,
+    verbosity,
     with_shared_arguments,
 )
 from tsrnn.data import Layout, Panel, quote
 from tsrnn.forecasters._by_series import (
-    descriptions_of,
-    joined,
+    arguments_by_series,
+    combine_members,
     members_from_file,
     panels_of,
 )
@@ -40,31 +42,19 @@ from tsrnn.forecasters._forecast_part import ForecastPart
 from tsrnn.forecasters._outliers import outlier_frame
 from tsrnn.forecasters._prior import (
     FittedPrior,
-    asked_to_train,
-    check_honoured,
     prior_from_file,
     read_prior,
     takes_prior,
+    training_arguments,
 )
 from tsrnn.forecasters._scaling import boxcox_lambda, check_positive
-from tsrnn.forecasters._stacking import (
-    stacked_from_file,
-)
-from tsrnn.forecasters._validation_part import (
-    FEWEST_ROWS,
-    independent_horizons,
-    usual_horizon,
-)
-from tsrnn.forecasters._with_columns import (
-    with_columns_from_file,
-)
-from tsrnn.interpret import (
-    ForecastPaths,
-    active_networks,
-)
+from tsrnn.forecasters._stacking import stacked_from_file
+from tsrnn.forecasters._validation_part import FEWEST_ROWS, independent_horizons, usual_horizon
+from tsrnn.forecasters._with_columns import with_columns_from_file
+from tsrnn.interpret import ForecastPaths, active_networks
 from tsrnn.prior import TrainedPrior, check_outliers
 
-# What trains and reads networks is imported where it is used, as it needs torch.
+# Modules that train and read networks need torch, and are imported when they are used.
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -78,12 +68,12 @@ if TYPE_CHECKING:
 
     AnyFit = tuple[ForecastPart[Any], Any]
 
-LARGEST = 1e290  # value of which differences and means are finite
-MOST_MISSING = 0.1  # share of missing values with which a network is trained, as if they repeated
-# Candidates are judged by at least this many independent forecasts of a horizon, which is at least
-# the usual one of the frequency. Series share shocks: n of them count as the root of n.
+LARGEST = 1e290  # largest value, so that differences and means are finite
+MOST_MISSING = 0.1  # largest share of missing values, filled seasonally, to train a network
+# Least number of independent forecasts to validate candidates, over at least the usual horizon of
+# the frequency. Series share shocks: n series count as the square root of n.
 FEWEST_HORIZONS = 5.0
-MANY = 64  # networks of fits made together: more gain little, and all of them are in memory
+MANY = 64  # networks of fits made together: more gain little, and all are in memory
 
 
 @with_shared_arguments
@@ -97,8 +87,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     horizon : int, optional
         Steps forecast directly; by frequency.
     prior, outliers, season_length
-        Network of the cell that was trained before, and what is tried beside it, as in
-        `ParaRNNForecaster`.
+        Pretrained network of the cell and other candidates, as in `ParaRNNForecaster`.
     input_size, preset, hidden_size, n_layers, engine, aggregation, multivariate
         Network, as in `ParaRNNForecaster`.
     local_level, linear_path, network, use_boxcox, intervals
@@ -206,7 +195,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         fitted = header["fitted"]
         members = fitted.get("members", [fitted])
         for member in members if isinstance(members, list) else []:
-            if isinstance(member, dict):  # anything else is refused later
+            if isinstance(member, dict):  # other values are refused later
                 member.setdefault("pooled_units", 1)
                 member.setdefault("tests", {})
                 if isinstance(member.get("settings"), dict):
@@ -218,13 +207,13 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     @staticmethod
     def _cell(arguments: Arguments) -> str | Cell | None:
-        """Cell of the recurrence, as it was given; None of layers that are a user's."""
+        """Cell of the recurrence as given; None for a user's layers."""
         return arguments.as_dict().get("cell")
 
     @staticmethod
     @abstractmethod
     def _layer(filled: dict[str, Any]) -> LayerChoice:
-        """Layers that the arguments of a fit, filled from the preset, describe."""
+        """Layers of the network, given the resolved arguments of a fit."""
 
     def _fit_panel(self, arguments: Arguments, data: FittedData, panel: Panel) -> AnyFit:
         (fitted,) = self._fit_panels([(arguments, data, panel)])
@@ -237,14 +226,14 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         check_outliers(first.outliers)
         results: list[Any] = [None] * len(fits)
         for number, (arguments, data, panel) in enumerate(fits):
-            if arguments.prior is not None and takes_prior(arguments, default, cell):
+            if takes_prior(arguments, default, cell):
                 assert prior is not None
                 results[number] = self._fit_prior(arguments, data, panel, prior)
         others = [number for number, fitted in enumerate(results) if fitted is None]
         if others and first.missing == "keep":
             raise ValueError(
-                'missing="keep" is for the prior network, which skips what is missing; with these '
-                "arguments a network of one's own is trained. Leave them out, or fill gaps by "
+                'missing="keep" is for the prior network, which skips missing values; these '
+                "arguments ask for a trained network. Leave them out, or fill gaps by "
                 'missing="interpolate"'
             )
         if others:
@@ -256,12 +245,12 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     def _fit_prior(
         self, arguments: Arguments, data: FittedData, panel: Panel, prior: TrainedPrior
     ) -> AnyFit:
-        """Prior network, alone, or stacked with others where there are rows to judge them by."""
+        """Fit the pretrained network: alone, or stacked if there are enough rows to validate."""
         if isinstance(arguments.prior, str) and arguments.prior == "only":
-            return FittedPrior.as_it_comes(arguments, data, panel, prior)[:2]
+            return FittedPrior.unadapted(arguments, data, panel, prior)[:2]
         if all(support.name == "count" for support in data.supports):
-            # Whose models need no adaptation, and know missing rows. Counts beside other targets
-            # leave these the choice of all candidates, and are weighed with them.
+            # Count models need no adaptation and skip missing rows. Counts together with other
+            # targets are stacked, so that these have all candidates.
             return FittedPrior.of(arguments, data, panel, prior, adapts=False)
         missing = [np.isnan(rows).mean() for rows in (panel.values, panel.exog) if rows.size]
         gaps = arguments.missing == "keep" or max(missing) > MOST_MISSING
@@ -270,7 +259,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         horizon = max(arguments.horizon or 1, frequency_defaults(panel.layout).horizon)
         n_units = panel.n_series * panel.values.shape[1]
         n_horizons = independent_horizons(panel.lengths, horizon) * math.sqrt(n_units)
-        # No network is trained on series of fewer rows than it takes.
+        # Series that are too short to train a network on have no other candidate.
         if n_horizons < FEWEST_HORIZONS or panel.lengths.min() < FEWEST_ROWS:
             return FittedPrior.of(arguments, data, panel, prior, adapts=True)
         from tsrnn.forecasters._candidates import fit_stacked
@@ -294,11 +283,13 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         results: list[Any] = []
         for (arguments, data, _), parts in zip(fits, prepared, strict=True):
             members = [next(trained) for _ in parts]
-            results.append(joined(arguments, data, members) if arguments.per_series else members[0])
+            results.append(
+                combine_members(arguments, data, members) if arguments.per_series else members[0]
+            )
         return results
 
     def _fits_together(self) -> int:
-        # What Lightning gives, and other devices, are for networks trained one by one.
+        # Lightning's options and other devices are for networks trained one by one.
         arguments = Arguments.of(self)
         alone = (arguments.strategy, arguments.devices) != (None, None)
         if alone or arguments.callbacks or arguments.device != "cpu":
@@ -310,34 +301,36 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     def _prepared_by_series(
         self, arguments: Arguments, data: FittedData, panel: Panel
     ) -> list[Preparation]:
-        """Everything of the fits of a panel, in which each series has its network."""
+        """Prepare the fits of a panel whose series have a network each."""
         from tsrnn.forecasters._fit import prepare_all
         from tsrnn.forecasters._settings import resolve
 
         filled = resolve(arguments.as_dict())
-        # One frame of forecasts has one horizon; everything else is chosen series by series.
+        # A frame of forecasts has one horizon; everything else is chosen for each series.
         filled["horizon"] = filled["horizon"] or usual_horizon(panel)
         parts = panels_of(panel)
         where = [
             panel.axis.where(i) or f"column {quote(part.target_names[0])}: "
             for i, part in enumerate(parts)
         ]
-        described = descriptions_of(arguments, data)
+        described = arguments_by_series(arguments, data)
         return prepare_all(described, parts, filled, self._layer(filled), where)
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
         super()._check(arguments, panel)
-        default, cell = Arguments.of(type(self)()), self._cell(arguments)
-        if arguments.prior is None or asked_to_train(arguments, default, cell):
+        if self._may_take_prior(arguments):  # all other arguments have their defaults
+            for name in ("horizon", "season_length"):
+                if getattr(arguments, name) is not None:
+                    positive_integer(name, getattr(arguments, name))
+            verbosity(arguments.verbose)
+        else:
             from tsrnn.forecasters._settings import resolve
 
             self._layer(resolve(arguments.as_dict()))
-        else:  # all arguments of a network that is trained are those that it has by default
-            check_honoured(arguments)
         if arguments.per_series and arguments.static:
             raise ValueError(
-                "static columns tell series apart that share a network; with per_series=True each "
-                f"has its own, to which they are constants. Got static={quote(arguments.static)}: "
+                "static columns distinguish series that share a network; with per_series=True each "
+                f"series has its own, which sees constants. Got static={quote(arguments.static)}: "
                 "leave it out and drop these columns, or leave per_series out"
             )
 
@@ -385,9 +378,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
         if not filled["per_series"]:
             return read(arguments, data, header, arrays, last_times)
-        described = descriptions_of(arguments, data)
+        described = arguments_by_series(arguments, data)
         members = members_from_file(header, arrays, last_times, described, read)
-        return joined(arguments, data, members)
+        return combine_members(arguments, data, members)
 
     def _read_frame(self, df: Any, arguments: Arguments, **shape: Any) -> Panel:
         panel = super()._read_frame(df, arguments, **shape)
@@ -412,9 +405,9 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         return self._may_take_prior(arguments)
 
     def _may_take_prior(self, arguments: Arguments) -> bool:
-        """Return True if no argument asks for a network of these series."""
+        """Return True if no argument asks for a trained network."""
         default, cell = Arguments.of(type(self)()), self._cell(arguments)
-        return arguments.prior is not None and not asked_to_train(arguments, default, cell)
+        return arguments.prior is not None and not training_arguments(arguments, default, cell)
 
     def _outlier_rows(self, state: Any, layout: Layout) -> pd.DataFrame | None:
         pretrained = self.fitted_.pretrained(state)
@@ -428,21 +421,21 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         outliers = self._outlier_rows(self.state_, layout)
         if outliers is None:
             raise AttributeError(
-                "outliers_ are those of the prior network; this forecaster trained a network of "
-                "these series. tsrnn.prior.find_outliers finds those of any"
+                "only the prior network finds outliers_; this forecaster trained a network on "
+                "these series. tsrnn.prior.find_outliers takes any series"
             )
         return outliers
 
     def for_series(self, series: Any) -> Self:
-        """Forecaster of one of the series that were fitted with ``per_series=True``.
+        """Forecaster of one series, if fitted with ``per_series=True``.
 
-        As it would be fitted to that series alone; it goes on by itself. All that reads a network,
-        such as `tsrnn.recurrence_features`, takes it.
+        It equals a fit to that series alone, and can be updated by itself. Functions that read a
+        network, such as `tsrnn.recurrence_features`, accept it.
 
         Parameters
         ----------
         series : id or str
-            Of a long frame the id, of a wide one the column.
+            Id in a long frame, column in a wide one.
 
         Returns
         -------
@@ -476,7 +469,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     @property
     def parts_(self) -> dict[str, Self]:
-        """Forecasters of the parts of a stacked forecast, each by itself, by name.
+        """Forecasters of the parts of a stacked forecast, by name.
 
         Raises
         ------
@@ -497,26 +490,27 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         Returns
         -------
         list
-            By layer, those of all networks where `n_estimators` is more than one.
+            By layer, of all networks if `n_estimators` is more than one.
         """
         return copy.deepcopy(self.network_.recurrent_blocks())  # the network has views of weights
 
     def contributions(self, X: Any = None, X_future: Any = None) -> pd.DataFrame:
         r"""Additive parts of the forecasts of the next `horizon_` steps.
 
-        Of a trained network: the local level, the linear path, columns known ahead, each block of
-        the last layer (the equation after (7) of Cai et al., 2026) and the constant, in the units
-        of the data. The network is one part where its layers have no blocks, the aggregation is
-        not linear, or it contributes nothing (``network_active_`` is False): then its part is zero.
-        They sum to `predict` to rounding; with ``use_boxcox``, to the transform of its forecast.
+        A trained network has the parts local level, linear path, columns known ahead, each block of
+        the last layer (the equation after (7) of Cai et al., 2026) and constant, in the units of
+        the data. The network is one part if its layers have no blocks, the aggregation is not
+        linear, or it contributes nothing (``network_active_`` is False); in the last case the part
+        is zero. The parts sum to `predict` to rounding, or with ``use_boxcox`` to the transformed
+        forecast.
 
-        Of the prior network: ``level`` after the last row, what the ``trend`` adds to it, ``cycle``
-        (a stationary autoregression) and ``season`` of its structural models, weighted as
-        the forecast weighs these; ``network``, what it adds to them, a shift of the median; and the
-        effect of each column. Of models of logarithms the parts are added in that order: a season
-        is what it adds to the level, trend and cycle of its step. A season has mean zero
-        over a season. Effects that are factors share the difference that all of them make
-        in proportion to their logarithms. `ParaRNNForecaster.components` has standard errors.
+        The prior network has the parts ``level`` after the last row, growth by the ``trend``,
+        ``cycle`` (a stationary autoregression) and ``season`` of its structural models, weighted as
+        in the forecast; ``network``, its shift of their median; and the effect of each column. In
+        models of logarithms each part is the difference that it makes to the parts before it, in
+        that order. A season has mean zero over a season. The total effect of factors is
+        divided among them in proportion to their logarithms. `ParaRNNForecaster.components` has
+        standard errors.
 
         Parameters
         ----------
@@ -528,8 +522,8 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         Returns
         -------
         DataFrame
-            A row a series, target and step (index levels `unique_id`, `target`,
-            `step`; only `step` for one target of one series), a column a part.
+            A row for each series, target and step (index levels `unique_id`, `target`,
+            `step`; only `step` for one target of one series), and a column for each part.
         """
         check_is_fitted(self)
         fitted, data, state = self.fitted_, self.fitted_.data, self._state_after(X)
@@ -546,21 +540,20 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     def effect_curves(self) -> pd.DataFrame:
         """Effects of the columns over their values and by lag.
 
-        A curve is the difference that a value makes to the median of the column, in the mean over
-        series. Of a stacked forecast they are those of the heaviest part that has them. Where all
-        terms of a column are linear, it is that of a lasting change, and there
-        are the responses to a change of one unit by lag. Curves by the hour of the day are given
-        at four hours; those by the time of the year in its mean.
+        A curve is the mean effect over series of each value of a column, relative to the effect of
+        its median. In a stacked forecast, the heaviest part with effects gives the curves. If all
+        terms of a column are linear, the curve is the effect of a lasting change, and the responses
+        to a change of one unit are given by lag. Curves that vary over the day are given at four
+        hours, and curves that vary over the year in their mean.
 
         Returns
         -------
         DataFrame
             ``column``; ``kind``: "curve", "mark" at the quantiles of the column from 5 to 95
-            percent, "lag", "cumulated"; ``of``: the lag or average that a curve is of, "" for all
-            terms; ``target`` where there are several; ``hour``; ``at``: the value or the
-            lag; ``effect`` in the units of the target, of factors in percent, as
-            ``attrs["units"]`` says; ``se``, the posterior deviation given the terms, in
-            the mean over series.
+            percent, "lag", "cumulated"; ``of``: the lag or average of the curve, "" for all terms;
+            ``target`` if there are several; ``hour``; ``at``: the value or the lag; ``effect`` in
+            the units of the target, for factors in percent, see ``attrs["units"]``; ``se``, the
+            mean posterior standard deviation over series, given the terms.
 
         Raises
         ------
@@ -591,25 +584,25 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
     def summary(self, *, stability: FeatureStability | None = None) -> Summary:
         """Summary of the fit; print the result.
 
-        Of networks that were trained: their accuracy, what each part of the forecasts brings, and
-        recurrence features; with ``per_series=True`` a table by series. Of the prior network:
-        what it was trained on, the structural models that forecast, and the features of its
-        forecasts. Of a stacked forecast: the candidates, then the page of the heaviest part.
+        Trained networks have their accuracy, the gain by each part of the forecasts, and recurrence
+        features; with ``per_series=True``, a table by series. The prior network has its training
+        data, the weights of its structural models, and the features of its forecasts. A stacked
+        forecast has the candidates, followed by the page of the heaviest part.
 
         Parameters
         ----------
         stability : FeatureStability, optional
-            What `tsrnn.forecasters.feature_stability` gave of the whole forecast: its features
-            are shown, with the share of refits in which each returns.
+            Result of `tsrnn.forecasters.feature_stability` for the whole forecast. Its features
+            are shown with the share of refits in which each returns.
         """
         check_is_fitted(self)
         return self.fitted_.summarise(self, stability)
 
     def block_shares_(self) -> list[np.ndarray] | None:
-        """Share of the network's output variance by block, an array a layer of every network.
+        """Share of the network's output variance by block, an array for each layer of each network.
 
-        Judged on the last rows of the data fitted to, without networks that contribute nothing;
-        see `tsrnn.recurrence_features`. None where the layers have no blocks.
+        Computed on the last rows of the data fitted to, for networks that contribute; see
+        `tsrnn.recurrence_features`. None if the layers have no blocks.
 
         Raises
         ------
@@ -625,12 +618,12 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
         return [share.numpy() for member in members for share in block_shares(member, self.sample_)]
 
     def forecast_paths(self, *, at: str = "data") -> ForecastPaths:
-        """Paths of forecasts along the data, of which `forecast_features` reads features.
+        """Paths of forecasts along the data, for `forecast_features`.
 
         Parameters
         ----------
         at : {"data", "mean"}
-            Where the derivative by which they are made linear is taken.
+            Points of the derivatives by which the forecasts are linearised.
 
         Returns
         -------
@@ -646,7 +639,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     @property
     def settings_(self) -> Settings:
-        """Arguments as they were used, defaults filled in."""
+        """Resolved arguments, with defaults filled in."""
         settings = self._trained().settings
         return replace(settings, options=dict(settings.options))
 
@@ -662,7 +655,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     @property
     def calibration_(self) -> Calibration:
-        """Errors of the validation part, of which intervals are made."""
+        """Validation errors, from which the intervals are computed."""
         return self._trained().calibration
 
     @property
@@ -682,7 +675,7 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     @property
     def sample_(self) -> Tensor:
-        """Inputs of the network, by which blocks are judged."""
+        """Sample of inputs of the network, for the features of its blocks."""
         return self._trained().sample.clone()
 
     @property
@@ -692,25 +685,22 @@ class RecurrentForecaster(ComponentMethods, Forecaster[Any]):
 
     @property
     def best_epochs_(self) -> list[int]:
-        """Epoch of each network whose parameters are kept; 0 is the start."""
+        """Epoch whose parameters are kept, for each network; 0 is the start."""
         return list(self._trained().best_epochs)
 
     @property
     def best_epoch_(self) -> int:
-        """The epoch whose parameters are kept, of several networks the largest."""
+        """Epoch whose parameters are kept; the largest of several networks."""
         return max(self.best_epochs_)
 
     @property
     def network_active_(self) -> bool:
-        """True if a network contributes to the forecasts: its best epoch is not 0.
-
-        Of networks by series, if that of any series does.
-        """
+        """True if a network contributes to the forecasts of any series: its best epoch is not 0."""
         check_is_fitted(self)
         return self.fitted_.network_active
 
     @property
     def inactive_networks_(self) -> dict[int, str]:
-        """Networks, counted from 1, that contribute nothing to the forecasts, and why."""
+        """Reason by network, counted from 1, that contributes nothing to the forecasts."""
         check_is_fitted(self)
         return self.fitted_.inactive_networks

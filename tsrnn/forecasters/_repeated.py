@@ -1,4 +1,4 @@
-"""Fill missing targets and columns with the value of a season before."""
+"""Fill missing targets and columns with the value one season earlier."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from tsrnn.data import Panel
 
 
 def repeated(panel: Panel, season: int, past: Sequence[np.ndarray] | None = None) -> Panel:
-    """Fill missing values with the value of a season before, itself known or filled.
+    """Fill missing values with the value one season earlier, itself observed or filled.
 
-    So that no row is read before it comes. Without rows a season before, they are the last value,
-    and at the begin of a series the first.
+    No later row is used, except that leading gaps take the first value. Gaps in the first season
+    take the last value.
 
     Parameters
     ----------
     panel : Panel
     season : int
-        1 for none.
+        Season length; 1 for none.
     past : sequence of ndarray of shape (T, C + E), optional
-        Rows before those of each series, without missing values.
+        Rows of each series before the panel, without missing values.
 
     Returns
     -------
     Panel
-        The panel itself where nothing is missing.
+        The panel itself if nothing is missing.
     """
     rows = np.hstack([panel.values, panel.exog])
     gaps = np.flatnonzero(np.isnan(rows).any(0))
@@ -43,7 +43,7 @@ def repeated(panel: Panel, season: int, past: Sequence[np.ndarray] | None = None
 
 
 def repeat_season(rows: np.ndarray, season: int) -> np.ndarray:
-    """Rows (T,) with the value of a season before, or the last one, in place of missing ones."""
+    """Fill NaN in rows, shape (T,), with the value one season earlier, or the last value."""
     unknown = np.flatnonzero(np.isnan(rows))
     if len(unknown) in (0, len(rows)):
         return rows

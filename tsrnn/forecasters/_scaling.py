@@ -1,4 +1,4 @@
-"""Scaling of series: the transformation of Box and Cox, then standardisation."""
+"""Scaling of series: Box-Cox transformation, then standardisation."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 Values = TypeVar("Values", np.ndarray, "Tensor")
 
-FARTHEST = 1e30  # from the mean in units of the scale: float32 ends at 3e38
-SMALLEST_SCALE = 0.02  # in standard deviations: a season that repeats exactly is not blown up
+FARTHEST = 1e30  # largest standardised value: float32 ends at 3e38
+SMALLEST_SCALE = 0.02  # in standard deviations: the noise of a nearly exact season is not blown up
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Standardisation of series: targets series by series, exogenous columns together.
+    """Standardisation of series: targets by series, exogenous columns over all series.
 
     Attributes
     ----------
     target : Scaler
-        Mean, and mean absolute error of the (seasonal) naive forecast one season ahead, as in the
-        MASE of Hyndman and Koehler (2006), both of transformed targets: series count in a loss
-        by how their errors compare with it.
+        Mean of the transformed targets, and mean absolute error of their (seasonal) naive forecast
+        one season ahead, as in the MASE of Hyndman and Koehler (2006): a loss compares the errors
+        of each series with it.
     exog : Scaler
     constant : boolean ndarray of shape (S, C)
-        Whether the target does not vary.
+        True if the target is constant.
     deviation : ndarray of shape (S, C)
-        Standard deviation of the targets, in the units of the data.
+        Standard deviation of the targets, on the original scale.
     boxcox : float, optional
         Exponent of the transformation of the targets.
     """
@@ -45,18 +45,18 @@ class Scaling:
     boxcox: float | None = None
 
     def transform(self, values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-        """Standardise rows (N, C + E) of all series."""
+        """Standardise rows of all series, shape (N, C + E)."""
         location, scale = self.target.location, self.target.scale
         exog, lengths = np.concatenate([self.exog.location, self.exog.scale]), np.diff(indptr)
         location, scale = np.repeat(location, lengths, 0), np.repeat(scale, lengths, 0)
         return standardised(values, location, scale, exog, self.boxcox)
 
     def back(self, values: np.ndarray) -> np.ndarray:
-        """Return transformed targets to the units of the data."""
+        """Transform targets back to the original scale."""
         return inverse_boxcox(values, self.boxcox)
 
     def replaced(self, series: np.ndarray, new: Scaling) -> Scaling:
-        """Scaling with some series, by number or by a mask, as they are in `new`."""
+        """Replace the series at some positions, or at a mask, by the series of `new`."""
         target = Scaler(self.target.location.copy(), self.target.scale.copy())
         copied = replace(
             self, target=target, constant=self.constant.copy(), deviation=self.deviation.copy()
@@ -66,7 +66,7 @@ class Scaling:
         return copied
 
     def select(self, series: np.ndarray) -> Scaling:
-        """Scaling of some series."""
+        """Select series by position."""
         target = Scaler(self.target.location[series], self.target.scale[series])
         parts = {"constant": self.constant[series], "deviation": self.deviation[series]}
         return replace(self, target=target, **parts)
@@ -74,7 +74,7 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class Standardised:
-    """Rows of the series of a fit on the scale of the network.
+    """Standardised rows of the series of a fit.
 
     Attributes
     ----------
@@ -90,11 +90,11 @@ class Standardised:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Rows of each series."""
+        """Number of rows of each series."""
         return np.diff(self.indptr)
 
     def select(self, series: np.ndarray) -> Standardised:
-        """Rows of some series, by ascending number."""
+        """Select series by position, in ascending order."""
         chosen = np.isin(np.arange(len(self.lengths)), series)
         indptr = np.concatenate([[0], np.cumsum(self.lengths[chosen])])
         values = self.values[np.repeat(chosen, self.lengths)]
@@ -108,15 +108,15 @@ def fit_scaling(
     exponent: float | None = None,
     exog: Scaler | None = None,
 ) -> Scaling:
-    """Scaling estimated from the first rows of each series.
+    """Estimate the scaling from the first rows of each series.
 
     Parameters
     ----------
     panel : Panel
     rows : integer ndarray of shape (S,)
-        Number of rows of each series.
+        Number of first rows to use, by series.
     season : int
-        Steps of the season of the naive forecast.
+        Season length of the naive forecast.
     exponent : float, optional
         Exponent of the transformation of the targets.
     exog : Scaler, optional
@@ -142,10 +142,10 @@ def fit_scaling(
     values = panel.values[mask]
     raw, changed = Scaler.fit(values, indptr), boxcox(values, exponent)
     target = raw if exponent is None else Scaler.fit(changed, indptr)
-    # By extremes: a standard deviation of equal values need not be zero exactly.
+    # Compare extremes: by rounding, the standard deviation of equal values may be positive.
     low = np.minimum.reduceat(values, indptr[:-1])
     constant = low == np.maximum.reduceat(values, indptr[:-1])
-    # Of standardised values, so that squares and sums neither overflow nor vanish.
+    # Standardised values, so that squares and sums neither overflow nor underflow.
     relative = _naive_error(target.transform(changed, indptr), indptr, season)
     relative = np.where(constant, 1.0, np.maximum(relative, SMALLEST_SCALE))
     return Scaling(
@@ -158,9 +158,9 @@ def fit_scaling(
 
 
 def _naive_error(values: np.ndarray, indptr: np.ndarray, season: int) -> np.ndarray:
-    """Mean absolute difference of rows a season apart, series by series: (S, C).
+    """Mean absolute difference of rows one season apart in each series, shape (S, C).
 
-    Of neighbouring rows where a series has less than two seasons.
+    Adjacent rows are compared if a series has less than two seasons.
     """
     lengths = np.diff(indptr)
     lag = np.where(lengths >= 2 * season, season, 1)
@@ -171,17 +171,17 @@ def _naive_error(values: np.ndarray, indptr: np.ndarray, season: int) -> np.ndar
     return sums / np.maximum(lengths - lag, 1)[:, None]
 
 
-# Not shared with `fit_scaling`: it sums ragged rows by their bounds, a program masks padded ones.
+# Separate from `fit_scaling`, which sums ragged rows; an exported program needs padded tensors.
 def scale_padded(
     targets: Tensor, alive: Tensor, season: int, exponent: float | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Scaling of series by their own rows on tensors, as `fit_scaling` has it.
+    """Scale padded series on tensors as `fit_scaling` does.
 
     Parameters
     ----------
     targets : Tensor of shape (S, T, C)
     alive : boolean Tensor of shape (S, T)
-        Rows that are there, the first ones. The others may hold any positive number.
+        True in the first rows of each series; the padding may hold any positive number.
     season : int
     exponent : float, optional
         Exponent of the transformation of the targets.
@@ -189,7 +189,7 @@ def scale_padded(
     Returns
     -------
     location, scale, varies : Tensor of shape (S, C)
-        Of transformed targets; the scale of a series without rows is 0. `varies` is 1 or 0.
+        Scaling of the transformed targets; the scale is 0 without rows. `varies` is 1 or 0.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def scale_padded(
     >>> location.tolist(), round(scale.item(), 6)
     ([[3.0]], 2.0)
     """
-    import torch  # of tensors alone
+    import torch  # only exported programs call this function
 
     alive = alive[..., None]
     count, values = alive.sum(1), boxcox(targets, exponent)
@@ -210,7 +210,7 @@ def scale_padded(
         return low, torch.where(alive, of, -torch.inf).amax(1)
 
     def mean_change(of: Tensor, lag: int) -> Tensor:
-        # Led by `lag` rows, so that no shape depends on whether there are as many.
+        # Padded by `lag` rows in front, so that no shape depends on the length of the series.
         n_series, steps, columns = of.shape
         before = torch.cat([of.new_zeros(n_series, lag, columns), of], 1)[:, :steps]
         there = alive & (torch.arange(steps) >= lag)[:, None]
@@ -221,8 +221,8 @@ def scale_padded(
     varies = (highest > lowest).to(targets.dtype)
     low, high = extremes(values)
     mean = torch.where(alive, values, 0.0).sum(1) / count
-    mean = torch.minimum(torch.maximum(mean, low), high)  # rounding could leave a constant
-    # Squares of very large or small values leave the range of floats.
+    mean = torch.minimum(torch.maximum(mean, low), high)  # exact for constants despite rounding
+    # Divided by the peak, as squares of very large or small values over- or underflow.
     peak = torch.maximum(high - mean, mean - low)
     peak = torch.where(peak > 0, peak, 1.0)
     relative = torch.where(alive, (values - mean[:, None]) / peak[:, None], 0.0)
@@ -236,7 +236,7 @@ def scale_padded(
 
 
 def standardise(panel: Panel, scaling: Scaling) -> np.ndarray:
-    """Rows of a panel on the scale of the network.
+    """Standardise the rows of a panel.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def standardise(panel: Panel, scaling: Scaling) -> np.ndarray:
     Raises
     ------
     ValueError
-        If some are so far from the data fitted to that float32 cannot hold them.
+        If standardised values are beyond the range of float32.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def standardise(panel: Panel, scaling: Scaling) -> np.ndarray:
 
 
 def boxcox_lambda(use_boxcox: Any) -> float | None:
-    """Exponent that `use_boxcox` asks for; None for no transformation.
+    """Exponent of the argument `use_boxcox`; None for no transformation.
 
     Raises
     ------
@@ -300,18 +300,18 @@ def boxcox_lambda(use_boxcox: Any) -> float | None:
 def standardised(
     rows: Values, location: Values, scale: Values, exog: Values | None, exponent: float | None
 ) -> Values:
-    """Rows on the scale of the network, of arrays or of tensors.
+    """Standardise rows in an array or a tensor.
 
     Parameters
     ----------
     rows : ndarray or Tensor of shape (..., C + E)
-        In the units of the data.
+        Rows on the original scale.
     location, scale : ndarray or Tensor that broadcasts to (..., C)
-        Of transformed targets.
+        Location and scale of the transformed targets.
     exog : ndarray or Tensor of shape (2, E), or None
-        Location and scale of the exogenous columns, None where there are none.
+        Location and scale of the exogenous columns; None without any.
     exponent : float or None
-        That of the transformation of Box and Cox.
+        Exponent of the Box-Cox transformation; None for no transformation.
 
     Returns
     -------
@@ -360,7 +360,7 @@ def boxcox(values: Values, exponent: float | None) -> Values:
     of = _library(values)
     if exponent == 0:
         return of.log(values)
-    # By expm1: the difference y ** exponent - 1 has no digits where the exponent is small.
+    # expm1, as the difference y ** exponent - 1 loses all digits if the exponent is small.
     return of.expm1(exponent * of.log(values)) / exponent
 
 
@@ -371,7 +371,7 @@ def inverse_boxcox(values: Values, exponent: float | None) -> Values:
     ----------
     values : ndarray or Tensor
     exponent : float or None
-        That of the transformation.
+        Exponent of the transformation; None for no transformation.
 
     Returns
     -------
@@ -393,7 +393,7 @@ def inverse_boxcox(values: Values, exponent: float | None) -> Values:
 
 
 def _library(values: np.ndarray | Tensor) -> Any:
-    """Library of an array or a tensor, whose functions have the same names."""
+    """Return `numpy` for an array, `torch` for a tensor; the functions used have equal names."""
     if isinstance(values, np.ndarray | np.generic):
         return np
     import torch
@@ -402,7 +402,7 @@ def _library(values: np.ndarray | Tensor) -> Any:
 
 
 def check_positive(panel: Panel) -> None:
-    """Raise ValueError, with the series named, if a target is not positive."""
+    """Raise ValueError with the name of the series if a target is not positive."""
     rows = np.flatnonzero((panel.values <= 0).any(1))
     if len(rows):
         series = np.searchsorted(panel.indptr, rows[0], side="right") - 1

@@ -16,8 +16,8 @@ from tsrnn.training import Epoch
 
 LEAST_STEPS = 20  # optimiser steps an epoch, so that a short series is not an epoch of one
 MOST_STEPS = 200  # so that on many rows as well epochs are validated in good time
-AT_ONCE = 2**18  # forecasts: a megabyte each of them, of errors and of gradients
-MANY_AT_ONCE = 2**20  # more than the second cache holds
+AT_ONCE = 2**18  # forecasts in a block: a megabyte of errors, another of gradients
+MANY_AT_ONCE = 2**20  # forecasts from which on blocks pay: the second-level cache holds fewer
 
 
 class Batch(NamedTuple):
@@ -44,7 +44,7 @@ class Batch(NamedTuple):
 
     @classmethod
     def between(cls, begin: Tensor, first: Tensor, units: Units) -> Batch:
-        """Rows of units from `begin` to their ends, of which those from `first` on forecast."""
+        """Segments of rows from `begin` to the end of each unit, with origins from `first` on."""
         ends = units.indptr[1:]
         chosen = ends > begin
         begin, first, ends = begin[chosen], first[chosen], ends[chosen]
@@ -53,12 +53,12 @@ class Batch(NamedTuple):
         return cls(rows, ends - begin, units.starts[chosen], first - begin, ends)
 
     def moved(self, offset: int) -> Batch:
-        """The batch where the rows of its units begin at another one."""
+        """Shift all rows by `offset`."""
         starts, ends = self.starts + offset, self.ends + offset
         return Batch(self.rows + offset, self.lengths, starts, self.first, ends)
 
     def padded(self, count: int, length: int) -> Batch:
-        """The batch with further rows, and with further segments whose rows do not count."""
+        """Pad to `count` segments of `length` rows; padding is not forecast from."""
         b, steps = self.rows.shape
         place = torch.arange(count).clamp(max=b - 1)
         rows = self.rows[:, torch.arange(length).clamp(max=steps - 1)][place]
@@ -67,23 +67,23 @@ class Batch(NamedTuple):
 
 
 class Segments(Epoch):
-    """Epoch of batches of segments: the state warms up, then every row forecasts.
+    """Epoch of batches of segments: first rows warm up the state, all later rows are origins.
 
-    Segments are drawn anew each time it is iterated. A row forecasts about once an epoch, more
-    often where that would be fewer than `LEAST_STEPS` steps, less where it would be more than
-    `MOST_STEPS`. The first rows of a unit, `warm_up` of them or two thirds of a short one, do
-    not: their past is too short.
+    Segments are drawn anew in each iteration. Each row is an origin about once an epoch, more often
+    if that gave fewer than `LEAST_STEPS` steps, less often if more than `MOST_STEPS`. The first
+    rows of a unit are no origins, as their past is too short: `warm_up` rows, or two thirds of a
+    short unit.
 
     Parameters
     ----------
     starts, ends : integer Tensors of shape (U,)
         Training part of each unit.
     order : integer Tensor of shape (U,)
-        Order in which units are numbered for the draws.
+        Order of the units for the random draws.
     warm_up : int
-        Rows that only warm the state up, where a segment does not begin with its unit.
+        Rows that only warm up the state, unless a segment begins with its unit.
     length : int
-        Rows of a segment that forecast.
+        Number of origins in a segment.
     batch_size : int
     generator : torch.Generator
     """
@@ -106,7 +106,7 @@ class Segments(Epoch):
         self._whole = usable <= warm_up + length  # short units are one segment each
         long_count = torch.ceil((usable - warm_up).clamp(min=1) / length).long()
         self.counts = torch.where(self._whole, 1, long_count)
-        self._only: Batch | None = None  # of every step, where there is no other
+        self._only: Batch | None = None  # the single batch, if all steps have the same
 
     def __len__(self) -> int:
         steps = -(-int(self.counts.sum()) // self.batch_size)
@@ -121,7 +121,7 @@ class Segments(Epoch):
         return min(int(self.counts.sum()), self.batch_size) * int(usable.max())
 
     def batches(self) -> Iterator[Batch]:
-        """Batches without end, in passes over all segments."""
+        """Endless iterator over batches, in passes over all segments."""
         plan = self.order.repeat_interleave(self.counts[self.order])
         # Short units that fit in one batch are the same in every step, in any order.
         same = bool(self._whole.all()) and len(plan) <= self.batch_size
@@ -131,9 +131,7 @@ class Segments(Epoch):
         while True:
             order = torch.randperm(len(plan), generator=self.generator)
             if batch is not None:
-                torch.rand(
-                    len(plan), generator=self.generator
-                )  # what is drawn after stays the same
+                torch.rand(len(plan), generator=self.generator)  # keeps later draws the same
                 yield batch
                 continue
             for units in plan[order].split(self.batch_size):
@@ -141,12 +139,12 @@ class Segments(Epoch):
                 yield self._batch(units, draw)
 
     def _batch(self, units: Tensor, draw: Tensor) -> Batch:
-        """Segments of some units, at places that uniform numbers draw."""
+        """Segments of units at positions given by uniform numbers `draw`."""
         usable = self.ends[units] - self.starts[units] - 1
         whole = self._whole[units]
         length = torch.where(whole, usable, self.warm_up + self.length)
         room = usable - length
-        # Offsets beyond both ends, moved to them, let every row be drawn equally often.
+        # Offsets beyond both ends are clamped, so that every row is drawn equally often.
         beyond = torch.where(whole, 0, self.length - 1)
         offset = (draw * (room + 2 * beyond + 1)).long() - beyond
         offset = torch.minimum(offset.clamp(min=0), room)
@@ -161,26 +159,25 @@ class Segments(Epoch):
 
 
 class StepData(NamedTuple):
-    """Everything that the loss of a batch needs beside what is estimated.
+    """Data of the loss of a batch.
 
-    Tensors of several replicates, each with a batch of its own, have a further first axis, or
-    stand one below the other (`stacked`); the row to forecast from first is then the earliest of
-    all.
+    The batches of several replicates are stacked along a further first axis, or concatenated
+    (`stacked`); `first` is then the earliest position of all.
 
     Attributes
     ----------
     x : Tensor of shape (B, L, C + E)
         Inputs of the network.
     lengths : integer Tensor of shape (B,) or None
-        None where no segment is padded.
+        None if no segment is padded.
     first : int
-        Position from which rows forecast.
+        Position of the first origin.
     level, spread, lags, strength, path, future, target : Tensor or None
-        As in `Origins`, of the rows from `first` on.
+        As in `Origins`, for the rows from `first` on.
     weight : Tensor of shape (B, L - first, h, 1)
-        1 where a forecast counts, else 0.
-    total : Tensor
-        Sum of the weights, of all targets; of stacked replicates one each (R,).
+        1 if a forecast counts, else 0.
+    total : Tensor of shape () or (R,)
+        Sum of the weights over all targets, for each of R stacked replicates.
     """
 
     x: Tensor
@@ -217,7 +214,7 @@ class StepData(NamedTuple):
         )  # fmt: skip
 
     def stacked(self) -> StepData:
-        """Replicates one below the other, as models take them that `take_replicates`."""
+        """Concatenate replicates, for models with `takes_replicates`."""
         flat: dict[str, Any] = {
             name: part.flatten(0, 1)
             for name, part in self._asdict().items()
@@ -226,7 +223,7 @@ class StepData(NamedTuple):
         return self._replace(**flat)
 
     def loss(self, model: ForecastModel, loss: str) -> Tensor:
-        """Mean loss over all known targets of the rows that forecast; of each stacked replicate."""
+        """Mean loss over all known targets, for each stacked replicate."""
         states, _ = model.network.run(self.x, lengths=self.lengths)
         states, forecasts = states[:, self.first :], self.target.numel()
         if self.total.ndim:
@@ -245,14 +242,14 @@ class StepData(NamedTuple):
         return total / self.total
 
     def _weighted(self, model: ForecastModel, loss: str, states: Tensor) -> Tensor:
-        """Loss (..., h, C) of every forecast, zero where there is no target."""
+        """Loss of every forecast, shape (..., h, C); zero without a target."""
         windows = Windows(self.level, self.spread, _no_lags, None, self.path)
         regressors = None if self.lags is None else Regressors(self.lags, self.strength)
         origins = Origins(windows, regressors, self.future, self.target, self.weight)
         return self.weight * losses(model, loss, origins, states)
 
     def _block(self, block: slice) -> StepData:
-        """Some of the rows that forecast, without what the network reads."""
+        """Select flattened origins, without the inputs of the network."""
         parts: dict[str, Any] = {}
         for name in ("level", "spread", "lags", "strength", "path", "future", "target", "weight"):
             part = getattr(self, name)
@@ -261,10 +258,9 @@ class StepData(NamedTuple):
 
 
 class _SumInBlocks(torch.autograd.Function):
-    """Sum of a function of rows of states, some at a time, with its gradients.
+    """Sum of a function over blocks of states, with its gradients.
 
-    A row of states is short and its forecasts are many: blocks of them are used up, their gradients
-    included, while they are in the cache.
+    The gradient of each block is computed at once, while its many forecasts are in the cache.
     """
 
     @staticmethod
@@ -283,7 +279,7 @@ class _SumInBlocks(torch.autograd.Function):
             total = total + value.detach()
             g_states[block] = g_block
             for i, (sum_, more) in enumerate(zip(gradients, more_of, strict=True)):
-                if more is not None:  # not in place: two parameters may have one gradient
+                if more is not None:  # not in place: two parameters may share a gradient tensor
                     gradients[i] = more if sum_ is None else sum_ + more
         ctx.save_for_backward(g_states.view(states.shape), *gradients)
         return total
@@ -298,33 +294,33 @@ def _no_lags(columns: Sequence[int]) -> Tensor:
     raise AssertionError("the regressors of a batch stand for its lags")
 
 
-class Joined:
-    """Units of several fits as one, and the batches of their networks as one of replicates.
+class ConcatenatedUnits:
+    """Concatenated units of several fits, which collate the batches of their networks.
 
     Parameters
     ----------
     model : ForecastModel
-        One of those trained, for its shapes.
+        Any of the trained models, for its shapes.
     units : sequence of Units
-        Of the same window and columns.
+        Units of each fit, with the same window and columns.
 
     Attributes
     ----------
     offsets : list of int
-        First row of the units of each fit among those of all.
+        First row of the units of each fit.
     stacked : bool
-        Whether replicates of a batch stand one below the other, without an axis.
+        True if replicates are concatenated, False if they have an axis.
     """
 
     def __init__(self, model: ForecastModel, units: Sequence[Units]) -> None:
         self.stacked = model.takes_replicates
         sizes = torch.tensor([0, *(len(part.values) for part in units)]).cumsum(0)
         self.offsets: list[int] = sizes[:-1].tolist()
-        self._model, self._units = model, Units.joined(units)
+        self._model, self._units = model, Units.concatenate(units)
         self._last: tuple[list[int], Sequence[Batch], StepData] | None = None
 
     def collate(self, batches: Sequence[Batch]) -> StepData:
-        """Batches of replicates, padded to one shape, with the rows that they name."""
+        """Pad the batches of replicates to one shape and gather their rows."""
         numbers = [id(batch) for batch in batches]
         if self._last is not None and self._last[0] == numbers:
             return self._last[2]  # short series are the same in every step
@@ -333,23 +329,23 @@ class Joined:
         stacked = zip(*(batch.padded(count, length) for batch in batches), strict=True)
         data = StepData.of(self._model, self._units, Batch(*map(torch.stack, stacked)))
         data = data.stacked() if self.stacked else data
-        self._last = numbers, batches, data  # kept alive, so that no other has their numbers
+        self._last = numbers, batches, data  # kept alive, as ids of freed objects are reused
         return data
 
 
 class Origins(NamedTuple):
-    """Rows to forecast from: all that forecasts and their losses need beside what is estimated.
+    """Data of forecasts from some rows and of their losses.
 
     Attributes
     ----------
     windows : Windows
     regressors : Regressors or None
-        Those of the linear path, if the model has one.
+        Regressors of the linear path; None without one, or if its forecasts are precomputed.
     future : Tensor of shape (..., h, n_known) or None
-        Columns known ahead, if there are any.
+        Columns known ahead, if any.
     target : Tensor of shape (..., h, C)
     known : boolean Tensor of shape (..., h, 1)
-        Whether forecasts have a target.
+        True if the forecast has a target.
     """
 
     windows: Windows
@@ -368,9 +364,8 @@ class Origins(NamedTuple):
         ----------
         model : ForecastModel
         units : Units
-        rows, starts, ends : integer Tensors of one shape
-            Rows to forecast from, the first row of the unit of each, and the row from which on
-            values are not to be used.
+        rows, starts, ends : integer Tensors of equal shape
+            Origins, first row of the unit of each, and the row before which all targets must lie.
         """
         windows = units.at(rows, starts)
         known = model.linear is None or windows.path is not None
@@ -390,7 +385,7 @@ def losses(model: ForecastModel, loss: str, origins: Origins, states: Tensor) ->
     loss : {"mse", "mae", "quantile", "student-t"}
     origins : Origins
     states : Tensor of shape (..., hidden_size)
-        Outputs of the last layer after the rows to forecast from.
+        Outputs of the last layer at the origins.
     """
     windows, regressors, future, target, _ = origins
     error = target - model.parts(windows, states, future, regressors).total()

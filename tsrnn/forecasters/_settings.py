@@ -67,9 +67,9 @@ _POSITIVE_INTEGERS = (
     "horizon", "input_size", "hidden_size", "n_layers", "batch_size", "max_epochs", "patience",
     "val_size", "n_estimators", "season_length",
 )  # fmt: skip
-WINDOWS_TO_JUDGE = 10  # each with its horizon: fewer say by chance whether a series has a mean
-MOST_REGRESSORS = 1024  # of common factors: their Gram matrix is decomposed within a second
-SHORT_WINDOW = 8  # candidate where nothing repeats: longer windows add variance alone
+WINDOWS_TO_JUDGE = 10  # windows with a horizon each: with fewer, mean reversion appears by chance
+MOST_REGRESSORS = 1024  # regressors of common factors, whose Gram matrix takes a second
+SHORT_WINDOW = 8  # candidate without a season: longer windows only add variance
 _MAY_BE_NONE = {"horizon", "input_size", "patience", "season_length", "val_size"}
 _FLAGS = ("linear_path", "refit", "per_series")
 LOSSES = ("mse", "mae")
@@ -77,35 +77,36 @@ LOSSES = ("mse", "mae")
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that a fit needs to know besides the data.
+    """Resolved settings of a fit.
 
     Attributes
     ----------
     horizon, input_size : int
     input_sizes : tuple of int
-        Candidates for `input_size`, one of which is chosen before anything is estimated.
+        Candidates for `input_size`, from which the linear path chooses.
     season : int
-        Steps of the season that forecasts are compared with.
+        Season length of the naive forecast.
     seasons : tuple of int
-        Steps of the seasons at which the linear path looks at autocorrelations.
+        Season lengths at which the coefficients of the linear path may vary.
     val_size : int
     layer : str
         Name of the recurrent layers.
     options : dict
-        Arguments of the layers beside their sizes, their engine among them where it is not "auto".
+        Arguments of the layers except sizes, with the engine unless it is "auto".
     hidden_size, n_layers : int
     aggregation : str
     input_projection, local_level, linear_path : bool
     local_levels : tuple of bool
         Candidates for `local_level`, chosen with the input size.
     network : bool or str
-        Whether a network forecasts; "auto" where it helps.
+        True if a network forecasts; "auto" if it is kept only where it helps.
     boxcox : float or None
         Exponent of the transformation of the targets.
     multivariate, intervals, loss : str
         `multivariate` is "auto" until the validation part has decided.
     factor_lags, n_factors : int
-        Last rows that common factors are made of, 0 where there are none, and their number.
+        Number of last rows in the regressors of common factors, 0 without factors, and number of
+        factors.
     learning_rate, weight_decay : float
     batch_size, max_epochs : int
     patience : int or None
@@ -158,43 +159,43 @@ class Settings:
 
     @property
     def joint(self) -> bool:
-        """Whether all targets of a series are forecast from all of them."""
+        """True if all targets of a series are forecast from all of them."""
         return self.multivariate in ("joint", "factor")
 
     @property
     def factor(self) -> bool:
-        """Return True if common factors stand beside the linear path of each target."""
+        """True if common factors are added to the linear path of each target."""
         return self.multivariate == "factor"
 
     @property
     def judges_level(self) -> bool:
-        """Whether the validation part is long enough to tell if series revert to a mean.
+        """True if the validation part is long enough to tell if series revert to a mean.
 
-        On few windows it is chance whether a series without a mean seems to have one.
+        In few windows, a series without a mean can seem to have one by chance.
         """
         return self.val_size >= WINDOWS_TO_JUDGE * (self.input_size + self.horizon)
 
     @property
     def varying_seasons(self) -> list[int]:
         """Seasons at whose autocorrelations the coefficients of a linear path may vary."""
-        # From less than half a season of products an autocorrelation is noise.
+        # An autocorrelation of less than half a season of products is noise.
         return [k for k in self.seasons if 3 * k <= 2 * self.input_size]
 
     def training_rows(self, lengths: np.ndarray) -> np.ndarray:
-        """Training rows of series of some lengths: all rows of those too short to validate."""
+        """Number of training rows by series length; all rows if a series is too short."""
         validated = lengths >= least_rows(self.horizon, self.val_size)
         return np.where(validated, lengths - self.val_size, lengths)
 
 
 def resolve(params: dict[str, Any]) -> dict[str, Any]:
-    """Fill arguments left at None from the preset and check every value that all forecasters have.
+    """Fill arguments left at None from the preset, and check the arguments common to all classes.
 
-    Numbers and flags of numpy become those of Python, in the result alone.
+    Numbers and flags of NumPy are converted to Python's in the result.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is not legal; the message says what is.
+        If an argument is not legal; the message lists the legal values.
     """
     preset = PRESETS[choice("preset", params["preset"], tuple(PRESETS))]
     filled = {k: preset[k] if v is None and k in preset else v for k, v in params.items()}
@@ -227,14 +228,14 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
         "learning_rate", filled["learning_rate"], lowest=0.0, open_=True, highest=LARGEST_RATE
     )
     filled["weight_decay"] = number("weight_decay", filled["weight_decay"], lowest=0.0, open_=False)
-    if filled.get("chrono_length") is not None:  # of the layers that are initialised by gates
+    if filled.get("chrono_length") is not None:  # layers with gates only
         length = number("chrono_length", filled["chrono_length"], lowest=0.0, open_=True)
         filled["chrono_length"] = length
     return filled
 
 
 def _flag_or_auto(name: str, value: Any) -> bool | str:
-    """Flag that the data may decide."""
+    """Check a flag that may be "auto"."""
     if isinstance(value, str) and value == "auto":
         return value
     try:
@@ -244,7 +245,7 @@ def _flag_or_auto(name: str, value: Any) -> bool | str:
 
 
 def _check_without_network(filled: dict[str, Any]) -> None:
-    """Refuse a forecaster without a network of which nothing is left.
+    """Raise if ``network=False`` leaves nothing that forecasts, or no intervals.
 
     Raises
     ------
@@ -264,7 +265,7 @@ def _check_without_network(filled: dict[str, Any]) -> None:
 
 
 def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Settings:
-    """Settings of a fit to `panel`: arguments `filled` by `resolve`, and defaults by the data.
+    """Settings of a fit to `panel`, from arguments `filled` by `resolve` and the data.
 
     Raises
     ------
@@ -274,7 +275,7 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     Warns
     -----
     UserWarning
-        If some are too short to validate, so that they only train.
+        If some series are too short to validate, so that they only train.
     """
     defaults = frequency_defaults(panel.layout)
     lengths = panel.lengths
@@ -302,7 +303,7 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
             f"takes to train and to validate, the first is {first}: they "
             "train only, and their intervals come from the other series' errors"
         )
-    # A window of at most half the training rows leaves as many rows to forecast from.
+    # With a window of at most half the training rows, the other half are origins.
     half = max(2, (int(lengths[lengths >= needed].min()) - val_size) // 2)
     asked = filled["input_size"]
     if asked is not None and asked > lengths.max():
@@ -321,7 +322,7 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
     values |= {"input_size": input_size, "input_sizes": input_sizes}
     level = values["local_level"]
     if level == "auto":
-        # The linear path tells which is better; without one the local level is the safer start.
+        # Linear paths with and without it are compared; without one, the local level is safer.
         judged = filled["linear_path"]
         values |= {"local_level": True, "local_levels": (True, False) if judged else (True,)}
     else:
@@ -336,9 +337,8 @@ def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Se
 
 
 def _structure(filled: dict[str, Any], panel: Panel, season: int) -> dict[str, Any]:
-    """Structure of several targets, and the rows that common factors of them are made of."""
+    """Choose the structure of several targets and the number of lags of common factors."""
     n_targets, structure = panel.values.shape[1], filled["multivariate"]
-    # Factors of more columns than rows of a window can be made of would be noise.
     n_columns = n_targets + len(panel.exog_names)
     most = MOST_REGRESSORS // n_columns
     lags = min(season if season > 1 else SHORT_WINDOW, most)
@@ -348,7 +348,7 @@ def _structure(filled: dict[str, Any], panel: Panel, season: int) -> dict[str, A
             f'got {n_columns}. Take multivariate="independent"'
         )
     if structure == "auto" and not (filled["linear_path"] and lags):
-        structure = "independent"  # nothing by which a choice could be made
+        structure = "independent"  # no linear path or no lags to compare factors with
     if n_targets == 1 and structure != "joint":
         structure = "independent"
     judged = structure in ("auto", "factor")

@@ -32,9 +32,9 @@ READERS: dict[str, Callable[[Any], pd.DataFrame]] = {
     "forecast": forecast_features,
     "network": recurrence_features,
 }
-QUANTILES = (0.1, 0.9)  # over refits in which a feature returns
-USUAL = 0.5  # share of refits below which a feature is one of this fit rather than of the data
-SHOWN = 10  # features of a page
+QUANTILES = (0.1, 0.9)  # over the refits in which a feature returns
+USUAL = 0.5  # share of refits below which a feature belongs to the fit rather than to the data
+SHOWN = 10  # features on a page
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,14 +44,15 @@ class FeatureStability(Summary):
     Attributes
     ----------
     features : DataFrame
-        Those of the fit, with the columns ``returns``, the share of refits in which a feature
+        Features of the fit, with the columns ``returns``, the share of refits in which a feature
         returns, and ``half_life_lo, half_life_hi, period_lo, period_hi``, quantiles of 10 and 90
         percent over these refits.
     n_refits : int
     n_with_features : int
-        Refits with features: a network that is dropped has none, and no feature returns in it.
+        Number of refits with features. Refits whose network is dropped have none, and count as
+        refits in which no feature returns.
     share_of_rows : float
-        Rows of each refit.
+        Share of the rows in each refit.
     of : {"forecast", "network"}
 
     Examples
@@ -109,36 +110,36 @@ def feature_stability(
 ) -> FeatureStability:
     """Refit a forecaster to stretches of its data, and count how often its features return.
 
-    Each refit takes a stretch of consecutive rows, at a place drawn at random for each series, and
-    starts its network elsewhere; windows, forms and epochs are chosen anew. Features are matched
-    with those of the fit by `tsrnn.interpret.match_features`. Stretches keep what a bootstrap of
-    blocks breaks, the season and the memory across blocks (subsampling: Politis, Romano and
-    Wolf, 1999); they overlap, so that features return somewhat too often.
+    Each refit takes consecutive rows, at a random position in each series, and another random start
+    of the network. Windows, forms and epochs are chosen anew. `tsrnn.interpret.match_features`
+    matches the features with the features of the fit. Subsampling (Politis, Romano and Wolf, 1999)
+    keeps the season and the memory, which a block bootstrap would break. As stretches overlap,
+    features return somewhat too often.
 
     Parameters
     ----------
     forecaster : fitted forecaster with a recurrent network
-        Left as it is.
+        Not changed.
     df : frame
-        What it was fitted to.
+        Data that it was fitted to.
     n_refits : int, default 20
     of : {"forecast", "network"}
         Features of the whole forecast, or of the network's matrices.
     share_of_rows : float, default 0.8
-        Rows of each refit, as a share; between 0 and 1.
+        Share of the rows in each refit, between 0 and 1.
     random_state : int, numpy random generator or None, default 0
 
     Returns
     -------
     FeatureStability
-        Its ``features`` can be given to ``summary(stability=...)``.
+        Can be given to ``summary(stability=...)``.
 
     Raises
     ------
     sklearn.exceptions.NotFittedError
         If the forecaster has not been fitted.
     TypeError, ValueError
-        If it has no features, an argument is not legal, or stretches are too short to fit to.
+        If the forecaster has no features, an argument is not legal, or stretches are too short.
 
     References
     ----------
@@ -178,7 +179,7 @@ def feature_stability(
     for refit in refits:
         try:
             tables.append(read(refit))
-        except ValueError:  # no network, or forecasts that do not vary: nothing returns
+        except ValueError:  # no network, or constant forecasts: no feature returns
             continue
     places = np.array([match_features(features, table) for table in tables]).reshape(
         -1, len(features)
@@ -190,8 +191,8 @@ def feature_stability(
                 [t[name].iloc[p] for t, p in zip(tables, column, strict=True) if p >= 0]
                 for column in places.T
             ]
-            # "nearest" of values that were estimated: infinite ones have no mean. Growing
-            # features have no half-life.
+            # "nearest", as infinite values cannot be interpolated. Growing features have no
+            # half-life, which is NaN.
             stable[f"{name}_{end}"] = [
                 np.quantile(known, quantile, method="nearest") if len(known) else np.nan
                 for known in (np.array(v)[~np.isnan(v)] for v in values)

@@ -1,15 +1,14 @@
-r"""Stacking: forecasts of several fitted models, weighed by their errors on rolling origins.
+r"""Stacking: forecasts of several fitted models, weighted by their errors on rolling origins.
 
-A model that is fitted to the rows before a validation part forecasts it from rolling origins.
-With the forecasts :math:`\hat y_i` of all candidates from these origins, weights w on the simplex
-have the mean absolute error, over the scale s of each series,
+Each candidate is fitted to the rows before a validation part and forecasts it from rolling origins.
+Weights w on the simplex have the mean absolute error
 
-.. math:: L(w) = \operatorname{mean} \frac{|y - \sum_i w_i \hat y_i|}{s},
+.. math:: L(w) = \operatorname{mean} \frac{|y - \sum_i w_i \hat y_i|}{s}
 
-and those used are the mean of the posterior :math:`p(w) \propto w_1^2 L(w)^{-m}` of errors with
-Laplace's distribution, m of which are independent. The prior network as it comes is the first
-candidate: it has most of the weight where errors are few, and little where another one is clearly
-better.
+of the combined forecasts, with the scale s of each series. The weights used are the mean of the
+posterior :math:`p(w) \propto w_1^2 L(w)^{-m}` for m independent errors with Laplace's
+distribution. The first candidate is the pretrained network without adaptation. It has most of the
+weight if errors are few, and little if another candidate is clearly better.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ from tsrnn.contract import (
     refuse,
 )
 from tsrnn.data import Layout, Panel, order_of_series, quote, quoted
-from tsrnn.forecasters._forecast_part import ForecastPart
-from tsrnn.forecasters._prior import FittedPrior, forecast_by, rolling_by
+from tsrnn.forecasters._forecast_part import ForecastPart, StateOfParts
+from tsrnn.forecasters._prior import FittedPrior, forecast_together, rolling_together
 from tsrnn.forecasters._tracked_widths import TrackedWidths
 from tsrnn.forecasters._validation_part import FEWEST_ROWS, independent_horizons
 from tsrnn.interpret import WIDTH, ForecastPaths, section, two_columns, wrapped
@@ -60,16 +59,16 @@ if TYPE_CHECKING:
     from tsrnn.forecasters._recurrent import RecurrentForecaster
     from tsrnn.forecasters._stability import FeatureStability
 
-MOST_SERIES = 50  # of a panel that candidates are judged on: they share the shocks of their time
-MOST_ORIGINS = 100  # of all series, from which candidates are judged
-PARTS = 20  # of the simplex: weights that are tried are multiples of 1 / PARTS
-ERRORS_OF_A_HORIZON = 8.0  # independent ones, that all steps of a horizon count as
-FOR_THE_PRIOR = 2.0  # errors that speak for the prior network as it comes, before any
-TRACKED = "stacking.tracked."  # prefix of arrays of a file
-LEAST_WEIGHT = 0.05  # a candidate with less is left out
-FARTHEST = 3.0  # factor of the largest distance on the rolling origins, which counts as 1 at least
-JUDGED = 80  # percent, of the intervals whose widths are corrected
-WIDEST_TAIL = 4.0  # largest factor by which a path moves away beyond the ends of its interval
+MOST_SERIES = 50  # validated in a panel: more add little, as series share the shocks of their time
+MOST_ORIGINS = 100  # validated in all series together
+PARTS = 20  # grid of the simplex: weights are multiples of 1 / PARTS
+ERRORS_OF_A_HORIZON = 8.0  # independent errors that the dependent steps of one horizon count as
+FOR_THE_PRIOR = 2.0  # prior pseudo-errors in favour of the pretrained network without adaptation
+TRACKED = "stacking.tracked."  # prefix of arrays in a file
+LEAST_WEIGHT = 0.05  # candidates below it are dropped, which saves their fit to all rows
+FARTHEST = 3.0  # limit of the distance of forecasts, in multiples of the largest when validated
+JUDGED = 80  # percent, level of the intervals whose widths are corrected
+WIDEST_TAIL = 4.0  # largest factor by which paths are stretched beyond the ends of an interval
 TINY = 1e-300  # keeps logarithms finite
 Result = TypeVar("Result")
 PRIOR, ADAPTED, TRAINED = "prior network", "adapted prior network", "trained network"
@@ -97,14 +96,14 @@ GUARANTEE_WITH_COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False)
-class StackedState:
-    """States of all parts of a stacked forecast; the series are the same in each.
+class StackedState(StateOfParts):
+    """States of all parts of a stacked forecast, each with the same series.
 
     Attributes
     ----------
     parts : tuple of states
     widths : TrackedWidths
-        Their change by the rows since the fit.
+        Changes of the interval widths by the errors since the fit.
 
     Examples
     --------
@@ -120,23 +119,12 @@ class StackedState:
     widths: TrackedWidths
 
     @property
-    def ids(self) -> pd.Index:
-        """Names of the series, (S,)."""
-        return self.parts[0].ids
-
-    @property
-    def last_times(self) -> np.ndarray:
-        """Last times of the series, (S,)."""
-        return self.parts[0].last_times
-
-    @property
-    def n_rows(self) -> np.ndarray:
-        """Rows seen of the series, (S,)."""
-        return self.parts[0].n_rows
+    def _by_series(self) -> tuple[Any, ...]:
+        return self.parts[:1]
 
     @property
     def target_scale(self) -> np.ndarray:
-        """Standard deviation of each target in the rows fitted to, (S, C)."""
+        """Standard deviation of each target in the rows fitted to, shape (S, C)."""
         return self.parts[0].target_scale
 
     def select(self, series: np.ndarray) -> StackedState:
@@ -151,22 +139,27 @@ class StackedState:
         return StackedState(parts, self.widths.replaced(series, new.widths))
 
 
-def of_each(
+def evaluate_parts(
     parts: Sequence[Any],
     states: Sequence[Any],
     pretrained: Callable[[list[FittedPrior], Any], Sequence[Result]],
     trained: Callable[[Any, Any], Result],
 ) -> list[Result]:
-    """Results of all parts, in their order.
+    """Evaluate all parts: pretrained networks in one call, trained networks one by one.
 
     Parameters
     ----------
     parts, states : sequence
         Fitted models, and the state of each.
     pretrained : callable
-        Takes all pretrained networks together, which read the same state, and that state.
+        Takes the list of pretrained networks and the state that they share.
     trained : callable
         Takes a trained network and its state.
+
+    Returns
+    -------
+    list
+        Results in the order of the parts.
     """
     networks = [number for number, part in enumerate(parts) if part.shares_state]
     results: dict[int, Result] = {}
@@ -179,7 +172,7 @@ def of_each(
     ]
 
 
-def rolling_of(
+def rolling_parts(
     parts: Sequence[Any],
     states: Sequence[Any],
     panel: Panel,
@@ -187,17 +180,17 @@ def rolling_of(
     h: int,
     levels: list[float],
 ) -> list[dict[str, np.ndarray]]:
-    """Rolling forecasts of each of some fitted models, see `FittedModel.rolling`."""
-    return of_each(
+    """Rolling forecasts of each part; see `FittedModel.rolling`."""
+    return evaluate_parts(
         parts,
         states,
-        lambda networks, past: rolling_by(networks, past, panel, origins, h, levels),
+        lambda networks, past: rolling_together(networks, past, panel, origins, h, levels),
         lambda part, past: part.rolling(past, part.readable(panel, past), origins, h, levels),
     )
 
 
 def widened(forecasts: dict[str, np.ndarray], factor: np.ndarray) -> dict[str, np.ndarray]:
-    """Forecasts whose intervals are wider by a factor that broadcasts against (n, h, C)."""
+    """Widen the intervals of forecasts by a factor that broadcasts against shape (n, h, C)."""
     point = forecasts[""]
     return {
         name: ends if name == "" else point + factor * (ends - point)
@@ -208,16 +201,16 @@ def widened(forecasts: dict[str, np.ndarray], factor: np.ndarray) -> dict[str, n
 def departure(
     forecasts: dict[str, np.ndarray], others: dict[str, np.ndarray], scale: np.ndarray
 ) -> np.ndarray:
-    """Largest distance (n, 1, C) of two forecasts over their steps, in units of `scale` (n, C)."""
+    """Largest distance of two forecasts over the steps, (n, 1, C), in units of `scale` (n, C)."""
     away = np.abs(forecasts[""] - others[""]).max(1, keepdims=True)
     return away / scale[:, None]
 
 
 @dataclass(frozen=True, eq=False)
 class FittedStacked(ForecastPart[StackedState]):
-    """Fitted models whose forecasts are averaged with weights.
+    """Weighted average of the forecasts of fitted models.
 
-    Quantiles of one probability are averaged, and intervals widened or narrowed by step.
+    Quantiles are averaged probability by probability; interval widths are corrected by step.
 
     Attributes
     ----------
@@ -225,19 +218,20 @@ class FittedStacked(ForecastPart[StackedState]):
         `FittedPrior` under "prior network" or "adapted prior network", `FittedNetworks` under
         "trained network".
     weights : ndarray of shape (K,)
-        Of the parts; they sum to one.
+        Weights of the parts, with sum one.
     widths : ndarray of shape (n,)
         Factors of the half widths by step; steps beyond the last known one reuse it.
     candidates : DataFrame
-        A row a candidate, those without weight among them: ``weight``, ``error`` (mean absolute
+        A row for each candidate, with or without weight: ``weight``, ``error`` (mean absolute
         error on the rolling origins over that of the seasonal naive method) and ``seconds``.
     n_origins : int
-        Rolling origins, of all series, that the errors are of.
+        Number of rolling origins in all series together.
     fitted_until : integer ndarray of shape (S,)
-        Last times of the series fitted to, as `Panel.times` counts.
+        Last times of the series fitted to, in the unit of `Panel.times`.
     farthest : float
-        Distance from the prior network, in standard deviations of a series, from which on a trained
-        network forecasts nothing: three times the largest on the rolling origins, at least three.
+        Largest distance between the trained and the pretrained network, in standard deviations of
+        a series; beyond it the trained network has weight zero. Three times the largest distance on
+        the rolling origins, at least three.
 
     Examples
     --------
@@ -261,12 +255,12 @@ class FittedStacked(ForecastPart[StackedState]):
 
     @property
     def first(self) -> Any:
-        """Part with the largest weight."""
+        """Part of largest weight."""
         return list(self.parts.values())[int(self.weights.argmax())]
 
     @property
     def regression(self) -> FittedColumns | None:
-        """Regression on columns of the part of most weight that has it; None without any."""
+        """Regression on columns of the heaviest part that has one; None without any."""
         parts = list(self.parts.values())
         regressions = [parts[i].regression for i in np.argsort(-self.weights, kind="stable")]
         return next((part for part in regressions if part is not None), None)
@@ -283,7 +277,7 @@ class FittedStacked(ForecastPart[StackedState]):
 
     @property
     def inactive_networks(self) -> dict[int, str]:
-        """Reason by trained network that contributes nothing, and the weights of the others."""
+        """Reason by inactive trained network, with the weights of the other parts."""
         others = dict(zip(self.parts, self.weights.tolist(), strict=True))
         weight = others.pop(TRAINED, 0.0)
         beside = f". This is the {TRAINED} alone, with weight {weight:.2f} in the forecast"
@@ -293,28 +287,28 @@ class FittedStacked(ForecastPart[StackedState]):
         return {number: why + beside for number, why in super().inactive_networks.items()}
 
     def pretrained(self, state: StackedState) -> tuple[FittedPrior, PriorState] | None:
-        """First pretrained network among the parts, and its part of the state."""
+        """First pretrained network among the parts, and its state."""
         each = zip(self.parts.values(), state.parts, strict=True)
         alone = (part.pretrained(of_part) for part, of_part in each)
         return next((pair for pair in alone if pair is not None), None)
 
     def parts_of(self, state: StackedState) -> dict[str, tuple[ForecastPart[Any], Any]]:
-        """Weighted parts by name, each with its part of a state."""
+        """Weighted parts by name, each with its state."""
         pairs = zip(self.parts.items(), state.parts, strict=True)
         return {name: (part, of_part) for (name, part), of_part in pairs}
 
     def forecast_paths(self, state: StackedState, at: str) -> ForecastPaths:
-        """Paths of the forecasts of the part of most weight."""
+        """Forecast paths of the part of largest weight."""
         return self.first.forecast_paths(state.parts[int(self.weights.argmax())], at)
 
     def summarise(
         self, forecaster: RecurrentForecaster, stability: FeatureStability | None
     ) -> StackedSummary:
-        """Summary of the weights, then of the part of most weight."""
+        """Summary of the weights, followed by the part of largest weight."""
         if stability is not None:
             raise ValueError(
-                "stability is that of one network; several models forecast here. Take the "
-                "summary of one of parts_"
+                "stability describes one network; several models forecast here. Take the summary "
+                "of one of parts_"
             )
         pages = {name: part.summary() for name, part in forecaster.parts_.items()}
         return summarise_stacked(self, forecaster.state_, pages)
@@ -343,12 +337,12 @@ class FittedStacked(ForecastPart[StackedState]):
 
     @property
     def horizon(self) -> int:  # type: ignore[override]
-        """Steps of a forecast where none are asked for."""
+        """Default number of forecast steps."""
         return self.first.horizon
 
     @property
     def point(self) -> str:
-        """Statistic that the point forecast is."""
+        """Statistic that the point forecast estimates."""
         points = {part.point for part in self.parts.values()}
         return points.pop() if len(points) == 1 else "average of the parts"
 
@@ -361,40 +355,40 @@ class FittedStacked(ForecastPart[StackedState]):
 
     @property
     def has_columns(self) -> bool:
-        """True if there are columns beside the targets, all known ahead.
+        """True if there are columns beside the targets; all are known ahead.
 
-        Intervals are then those of the prior network, moved to the forecast. No forecast is held
-        against later rows: columns ahead are not known where rows are taken in.
+        The intervals then come from the pretrained network and are shifted to the forecast. Their
+        widths do not follow later errors, since `update` does not know the columns ahead.
         """
         return bool(self.data.exog_names)
 
     def with_layout(self, layout: Layout) -> Self:
-        """Same models of data with another layout, which knows the times of further rows."""
+        """Replace the layout of the data."""
         parts = {name: part.with_layout(layout) for name, part in self.parts.items()}
         return replace(self, parts=parts)
 
     def with_supports(self, supports: tuple[Support, ...]) -> Self:
-        """Same models of targets that can have other values."""
+        """Replace the supports of the targets."""
         parts = {name: part.with_supports(supports) for name, part in self.parts.items()}
         return replace(self, parts=parts)
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps of a method; the heaviest part draws the paths."""
+        """Number of steps for a method; the heaviest part decides, as it draws the paths."""
         return self.first.steps(method, h)
 
     def begin(self, parts: Sequence[Any]) -> StackedState:
-        """State of these states of all parts, with the widths of the fit."""
+        """Combine the states of all parts, with the interval widths of the fit."""
         shape = len(parts[0].ids), self.horizon, self.data.n_targets
         return StackedState(tuple(parts), TrackedWidths.begin(*shape))
 
     def filter(self, panel: Panel, seen: StackedState | None = None) -> StackedState:
         """State after the rows of a panel; `seen` is the state of the series fitted to.
 
-        Rows after those fitted to move the widths of series that have rows enough before.
+        Rows after the fit update the widths of series that have enough rows before it.
         """
         parts = list(self.parts.values())
         known = [None] * len(parts) if seen is None else seen.parts
-        states = of_each(
+        states = evaluate_parts(
             parts,
             known,
             lambda networks, _: [networks[0].filter(panel)] * len(networks),
@@ -412,7 +406,7 @@ class FittedStacked(ForecastPart[StackedState]):
         series, earlier = panel.select(tracked), earlier[tracked]
         before = series.between(np.zeros_like(earlier), earlier)
         after = series.between(earlier, series.lengths)
-        begun = of_each(
+        begun = evaluate_parts(
             parts,
             states,
             lambda networks, _: [networks[0].filter(before)] * len(networks),
@@ -422,15 +416,15 @@ class FittedStacked(ForecastPart[StackedState]):
         return replace(state, widths=state.widths.replaced(np.flatnonzero(tracked), widths))
 
     def rows_of_fit(self, panel: Panel) -> np.ndarray:
-        """Rows (S,) of each series until the fit ended; of other series, until the latest end."""
+        """Rows of each series up to the end of the fit, (S,); new series use the latest end."""
         known = self.data.ids.get_indexer(panel.ids)
         until = np.where(known >= 0, self.fitted_until[known], self.fitted_until.max())
         earlier = panel.times.astype(np.int64) <= np.repeat(until, panel.lengths)
         return np.add.reduceat(earlier, panel.indptr[:-1], dtype=np.int64)
 
     def advance(self, state: StackedState, panel: Panel) -> StackedState:
-        """State after further rows of all series, in the same order."""
-        parts = of_each(
+        """Append rows to all series, given in the same order."""
+        parts = evaluate_parts(
             list(self.parts.values()),
             state.parts,
             lambda networks, past: [networks[0].advance(past, panel)] * len(networks),
@@ -443,10 +437,10 @@ class FittedStacked(ForecastPart[StackedState]):
         self, state: StackedState, h: int, levels: list[float], future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
         """Forecasts (S, h, C) and their intervals, under the names of `FittedModel`."""
-        parts = of_each(
+        parts = evaluate_parts(
             list(self.parts.values()),
             state.parts,
-            lambda networks, past: forecast_by(networks, past, h, levels, future),
+            lambda networks, past: forecast_together(networks, past, h, levels, future),
             lambda part, past: part.forecast(past, h, levels, future),
         )
         forecasts = self.averaged(parts, state.target_scale)
@@ -458,13 +452,14 @@ class FittedStacked(ForecastPart[StackedState]):
         """Forecasts (n, h, C) from n origins within a panel that follows `state`."""
         parts, scale = list(self.parts.values()), state.target_scale
         if self.has_columns or not levels:
-            forecasts = rolling_of(parts, state.parts, panel, origins, h, levels)
+            forecasts = rolling_parts(parts, state.parts, panel, origins, h, levels)
             return self.averaged(forecasts, scale[origins.series])
-        # Widths follow forecasts from origins of their own: all in one pass.
+        # The widths are updated by forecasts from other origins: evaluate both sets in one pass.
         tracked = state.widths.origins(panel)
         every, places, followed = origins.union(tracked, panel)
         steps, names = max(h, self.horizon), forecast_suffixes(levels)
-        together = rolling_of(parts, state.parts, panel, every, steps, sorted({*levels, JUDGED}))
+        levels_read = sorted({*levels, JUDGED})
+        together = rolling_parts(parts, state.parts, panel, every, steps, levels_read)
         forecasts = [{name: part[name][places, :h] for name in names} for part in together]
         of_tracked = [
             {name: part[name][followed, : self.horizon] for name in forecast_suffixes([JUDGED])}
@@ -477,11 +472,11 @@ class FittedStacked(ForecastPart[StackedState]):
         return widened(means, factors[origins.first][:, None])
 
     def tracked(self, state: StackedState, panel: Panel) -> TrackedWidths:
-        """Widths after further rows of all series."""
+        """Widths updated by the errors of further rows of all series."""
         origins, shape = state.widths.origins(panel), (0, self.horizon, self.data.n_targets)
         ends: Sequence[np.ndarray] = [np.empty(shape)] * 3
         if len(origins.series):
-            forecasts = rolling_of(
+            forecasts = rolling_parts(
                 list(self.parts.values()), state.parts, panel, origins, self.horizon, [JUDGED]
             )
             averaged = self.averaged(forecasts, state.target_scale[origins.series])
@@ -491,11 +486,11 @@ class FittedStacked(ForecastPart[StackedState]):
     def averaged(
         self, forecasts: Sequence[dict[str, np.ndarray]], scale: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """Weighted means of forecasts (n, h, C) of the parts, their ends moved by `widths`.
+        """Weighted mean of the parts' forecasts, shape (n, h, C), with corrected intervals.
 
-        With columns, the ends are those of the prior network around them.
+        With columns, the intervals come from the pretrained network, shifted to the mean.
 
-        `scale` (n, C) are the standard deviations of the targets.
+        `scale`, shape (n, C), are the standard deviations of the targets.
         """
         weights = self.trusted(forecasts, scale)
         means = {
@@ -508,9 +503,9 @@ class FittedStacked(ForecastPart[StackedState]):
         return widened(means, by_step(self.widths, means[""].shape[1])[:, None])
 
     def trusted(self, forecasts: Sequence[dict[str, np.ndarray]], scale: np.ndarray) -> np.ndarray:
-        """Weights (K, n, 1, C): zero where a trained network is `farthest` from the prior network.
+        """Weights of the forecasts, (K, n, 1, C); zero for trained networks beyond `farthest`.
 
-        A trained network reads gross errors as rows; the prior network skips them.
+        A trained network reads gross errors as data; the pretrained network skips them.
         """
         weights = np.broadcast_to(
             self.weights[:, None, None, None], (len(forecasts), *scale[:, None].shape)
@@ -530,7 +525,7 @@ class FittedStacked(ForecastPart[StackedState]):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Draw paths (n, S, h, C): those of the first part with the centre and width of all."""
+        """Draw paths, shape (n, S, h, C), of the heaviest part, moved to the stacked interval."""
         place, part = int(self.weights.argmax()), self.first
         past, (_, low, high) = state.parts[place], forecast_suffixes([JUDGED])
         paths = part.simulate(past, h, n, future, rng)
@@ -540,19 +535,19 @@ class FittedStacked(ForecastPart[StackedState]):
         ratio = np.ones_like(width)
         np.divide(stacked[high] - stacked[low], width, out=ratio, where=width > 0)
         inside = np.clip(paths, alone[low], alone[high])
-        # Of a series that stands still but for jumps, a width may be near zero beside errors as
-        # large as ever: what lies beyond the ends is not widened by much.
+        # A series that is constant between jumps can have an interval of width near zero, so that
+        # `ratio` is huge: tails beyond the ends are stretched by a bounded factor.
         beyond = np.minimum(ratio, WIDEST_TAIL) * (paths - inside)
         return stacked[""] + ratio * (inside - alone[""]) + beyond
 
     def contributions(
         self, state: StackedState, future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        """Weighted additive parts (S, h, C) of each model's forecast, under its name."""
-        forecasts = of_each(
+        """Weighted additive parts, shape (S, h, C), by "model: part"."""
+        forecasts = evaluate_parts(
             list(self.parts.values()),
             state.parts,
-            lambda networks, past: forecast_by(networks, past, self.horizon, [], future),
+            lambda networks, past: forecast_together(networks, past, self.horizon, [], future),
             lambda part, past: part.forecast(past, self.horizon, [], future),
         )
         weights, shares = self.trusted(forecasts, state.target_scale), {}
@@ -587,21 +582,22 @@ class FittedStacked(ForecastPart[StackedState]):
 
 @dataclass(frozen=True, eq=False)
 class ValidationPart:
-    """Rows on which candidates are judged, and the origins that they are forecast from.
+    """Validation rows of the candidates and rolling origins within them.
 
     Attributes
     ----------
     before, after : Panel
-        Rows of some series up to their validation part, and the part.
+        Rows of the validated series before the validation part, and in it.
     origins : Origins
-        Within `after`.
+        Rolling origins within `after`.
     horizon : int
     actual : ndarray of shape (n, h, C)
+        Observations; NaN if missing.
     scale : ndarray of shape (n, 1, C)
-        Mean absolute seasonal difference of the series of each origin before its validation part;
-        NaN of series that do not vary.
+        Mean absolute seasonal difference of the series of each origin, over the rows before the
+        validation part; NaN for constant series.
     n_horizons : float
-        Independent forecasts of a horizon that all count as, see `independent_horizons`.
+        Effective number of independent forecasts, see `independent_horizons`.
     """
 
     before: Panel
@@ -614,9 +610,9 @@ class ValidationPart:
 
     @classmethod
     def of(cls, panel: Panel, starts: np.ndarray, horizon: int, season: int) -> ValidationPart:
-        """Validation part of the rows from `starts` (S,) on, of series evenly chosen.
+        """Select series evenly, and origins evenly over their rows from `starts`, shape (S,), on.
 
-        Origins are spread over the part; of many series a few origins each.
+        The more series, the fewer origins each.
         """
         order = order_of_series(panel.values, panel.indptr)
         validated = order[(panel.lengths - starts >= horizon)[order]]
@@ -626,7 +622,7 @@ class ValidationPart:
         before = selected.between(np.zeros_like(starts), starts)
         after = selected.between(starts, selected.lengths)
         each = max(1, MOST_ORIGINS // (len(chosen) * panel.values.shape[1]))
-        # Steps of another length than the season: every origin at its own phase.
+        # No multiple of the season between origins, so that they begin at different phases.
         step = math.ceil((after.lengths.max() - horizon + 1) / each)
         step += step % season == 0 and season > 1
         origins = Origins.of(after, horizon, step)
@@ -637,26 +633,25 @@ class ValidationPart:
         return cls(before, after, origins, horizon, actual, scale, n_horizons)
 
     def forecasts(self, fitted: Sequence[FittedModel[Any]]) -> list[dict[str, np.ndarray]]:
-        """Forecasts (n, h, C) of models fitted to the rows before, with intervals of 80 percent.
-
-        Under the names of `FittedModel`.
-        """
-        states = of_each(
+        """Rolling forecasts, (n, h, C), of models fitted to `before`, with 80 percent intervals."""
+        states = evaluate_parts(
             fitted,
             fitted,
             lambda networks, _: [networks[0].filter(self.before)] * len(networks),
             lambda part, _: part.filter(part.readable(self.before)),
         )
-        return rolling_of(fitted, states, self.after, self.origins, self.horizon, [JUDGED])
+        return rolling_parts(fitted, states, self.after, self.origins, self.horizon, [JUDGED])
 
     def error(self, forecasts: dict[str, np.ndarray]) -> float:
-        """Mean absolute error over that of the seasonal naive method."""
+        """Mean absolute error divided by the error of the seasonal naive method."""
         return float(np.nanmean(np.abs(self.actual - forecasts[""]) / self.scale))
 
-    def weights(self, candidates: Sequence[dict[str, np.ndarray]]) -> np.ndarray:
-        """Posterior mean weights (K,) of the candidates; those of less than 0.05 are 0.
+    def weights(
+        self, candidates: Sequence[dict[str, np.ndarray]], least: float = 0.0
+    ) -> np.ndarray:
+        """Posterior mean weights of the candidates, shape (K,); weights below 0.05 become 0.
 
-        The first candidate is the prior network as it comes.
+        The first candidate, the pretrained network without adaptation, has at least weight `least`.
         """
         grid = product(range(PARTS + 1), repeat=len(candidates))
         simplex = np.array([w for w in grid if sum(w) == PARTS]) / PARTS
@@ -669,14 +664,18 @@ class ValidationPart:
         density = np.exp(log_density - log_density.max())
         weights = density @ simplex / density.sum()
         weights[weights < LEAST_WEIGHT] = 0.0
-        return weights / weights.sum()
+        weights /= weights.sum()
+        if weights[0] < least:
+            weights[1:] *= (1 - least) / weights[1:].sum()
+            weights[0] = least
+        return weights
 
     def widths(self, forecasts: dict[str, np.ndarray]) -> np.ndarray:
-        """Factors (h,) of the widths by step, by the errors of these forecasts.
+        """Width factors by step, shape (h,), from the errors of these forecasts.
 
-        Series of a panel share the shocks of their time, so that their errors count as those of a
-        series; and as these may be rare, the widths as they are count as much as the errors, and
-        for ten errors more.
+        The series of a panel share the shocks of their time, so all their errors count as the
+        errors of one series. As shocks may be rare, the factor 1 counts as ten errors in a single
+        series, and in a panel as ten more than there are errors.
         """
         _, low, high = forecast_suffixes([JUDGED])
         error = self.actual - forecasts[""]
@@ -701,7 +700,7 @@ class StackedSummary(Summary):
     effects : DataFrame or None
         Effects of columns in the heaviest part that has them; None without columns.
     parts : dict of str to Summary
-        Of the parts that forecast, by name.
+        Summaries of the weighted parts, by name.
     notes : list of str
     """
 
@@ -714,7 +713,7 @@ class StackedSummary(Summary):
     notes: list[str]
 
     def as_text(self) -> str:
-        """Page as it is printed: what forecasts, then the page of the part of most weight."""
+        """Page as it is printed, followed by the page of the heaviest part."""
         table = self.candidates.rename_axis("candidate").reset_index()
         heaviest = str(self.candidates["weight"].idxmax())
         shown = {
@@ -738,19 +737,14 @@ class StackedSummary(Summary):
         return "\n".join(parts)
 
 
-def composition_of(fitted: FittedStacked) -> str:
-    """Sentence that says what forecasts."""
-    order = np.argsort(-fitted.weights, kind="stable")
-    names = list(fitted.parts)
-    shares = [f"{names[i]} ({fitted.weights[i]:.2f})" for i in order]
-    return f"Forecasts: {', '.join(shares)}; weights by the errors of rolling forecasts."
-
-
 def summarise_stacked(
     fitted: FittedStacked, state: StackedState, parts: dict[str, Any]
 ) -> StackedSummary:
-    """Build the summary of a stacked forecast, from the summaries of its parts."""
-    factors = state.widths.factors
+    """Summarise a stacked forecast, given the summaries of its parts."""
+    factors, names = state.widths.factors, list(fitted.parts)
+    order = np.argsort(-fitted.weights, kind="stable")
+    shares = ", ".join(f"{names[i]} ({fitted.weights[i]:.2f})" for i in order)
+    composition = f"Forecasts: {shares}; weights by the errors of rolling forecasts."
     facts: dict[str, object] = {
         "Series": len(state.ids),
         "Rows": int(state.n_rows.sum()),
@@ -770,13 +764,11 @@ def summarise_stacked(
     ]
     title = f"{fitted.arguments.class_name} Results"
     effects = None if fitted.regression is None else fitted.regression.table()
-    return StackedSummary(
-        title, composition_of(fitted), facts, fitted.candidates, effects, parts, notes
-    )
+    return StackedSummary(title, composition, facts, fitted.candidates, effects, parts, notes)
 
 
 def check_parts(header: dict[str, Any]) -> None:
-    """Refuse a table of candidates or parts that `FittedStacked.to_file` does not write."""
+    """Raise `DamagedFileError` unless the candidates and parts are legal."""
     names, table = list(header["parts"]), header["candidates"]
     legal = set(names) <= set(table) <= {PRIOR, ADAPTED, TRAINED}
     if not legal or any(len(row) != len(COLUMNS) for row in table.values()):
@@ -789,25 +781,17 @@ def check_parts(header: dict[str, Any]) -> None:
             raise refuse(f"fitted.parts.{name}", "a model, not several", list(part))
 
 
-def check_weights(weights: np.ndarray, in_table: list[float]) -> None:
-    """Refuse weights (K,) that do not sum to one or differ from the table."""
-    if not math.isclose(weights.sum(), 1.0, rel_tol=1e-6):
-        raise refuse("stacking.weights", "of sum 1", weights.tolist())
-    if weights.tolist() != in_table:
-        raise refuse("stacking.weights", "those of the candidates", weights.tolist())
-
-
 def stacked_from_file(
     header: dict[str, Any],
     arrays: dict[str, np.ndarray],
     read: Callable[[dict[str, Any], dict[str, np.ndarray]], tuple[Any, Any]],
 ) -> tuple[FittedStacked, StackedState]:
-    """Stacked forecast and state that `FittedStacked.to_file` wrote, each part by `read`.
+    """Read the stacked forecast and state that `FittedStacked.to_file` wrote; parts by `read`.
 
     Raises
     ------
     DamagedFileError
-        With the part, and its field or array that is not as it was written.
+        With the part, and its damaged field or array.
     """
     record(FITTED)(header, "fitted")
     names, table = list(header["parts"]), header["candidates"]
@@ -836,7 +820,10 @@ def stacked_from_file(
     shapes["stacking.fitted_until"] = "int64", (len(state.ids),)
     check_arrays(numbers, positive | shapes, positive=list(positive))
     weights = numbers["stacking.weights"]
-    check_weights(weights, [table[name][0] for name in names])
+    if not math.isclose(weights.sum(), 1.0, rel_tol=1e-6):
+        raise refuse("stacking.weights", "of sum 1", weights.tolist())
+    if weights.tolist() != [table[name][0] for name in names]:
+        raise refuse("stacking.weights", "those of the candidates", weights.tolist())
     tracked = TrackedWidths(**{name: numbers[TRACKED + name] for name in vars(tracked)})
     tracked.check()
     candidates = pd.DataFrame(table.values(), index=list(table), columns=list(COLUMNS), dtype=float)

@@ -1,4 +1,4 @@
-"""State of series after their last rows, and the filter that carries it through rows."""
+"""State of series after their last rows, and the filter that updates it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._scaling import Scaling
 from tsrnn.forecasters._units import Units
 
-POSITIONS_AT_ONCE = 2**17  # rows of all units that run together: 32 MB of 64 float32 states
-STEPS_AT_ONCE = 4096  # so that 32 units run side by side, however long they are
+POSITIONS_AT_ONCE = 2**17  # rows of one batch of units: 32 MB with 64 float32 states
+STEPS_AT_ONCE = 4096  # so that at least 32 units run side by side, however long they are
 
 Visit = Callable[[Tensor, Tensor, Tensor], None]
 
 
 @dataclass(frozen=True, eq=False)
 class RecurrentState(SeriesArrays):
-    """State of every series after its last row: enough to continue, not its whole past.
+    """State of every series after its last row, from which forecasts and updates continue.
 
     Attributes
     ----------
@@ -36,9 +36,9 @@ class RecurrentState(SeriesArrays):
         Rows seen so far.
     scaling : Scaling
     tail : list of S ndarrays of shape (<= W, C + E)
-        Last rows, in the units of the data.
+        Last rows on the original scale.
     hidden : Tensor of shape (layers, U, state_size)
-        State of the network of each unit: series by series, target by target.
+        Hidden state of each unit, ordered by series, then target.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class RecurrentState(SeriesArrays):
     def after(
         cls, panel: Panel, fitted: np.ndarray, scaling: Scaling, hidden: Tensor, window: int
     ) -> RecurrentState:
-        """State after a panel, of which the last `window` rows of each series are kept."""
+        """State after a panel; keeps the last `window` rows of each series."""
         end = panel.tail(window)
         rows = np.hstack([end.values, end.exog])
         bounds = zip(end.indptr[:-1], end.indptr[1:], strict=True)
@@ -71,21 +71,21 @@ class RecurrentState(SeriesArrays):
 
     @property
     def target_scale(self) -> np.ndarray:
-        """Standard deviation of each target in the training part, (S, C)."""
+        """Standard deviation of each target in the training part, shape (S, C)."""
         return self.scaling.deviation
 
     @property
     def units_per_series(self) -> int:
-        """Units of forecasting of a series: 1, or one a target."""
+        """Number of units of a series: 1, or the number of targets."""
         return self.hidden.shape[1] // len(self.ids)
 
     @property
     def fitted_units(self) -> np.ndarray:
-        """Positions (U,) of the units among those fitted to; -1 for units of other series."""
+        """Positions of the units among the units fitted to, (U,); -1 for new series."""
         return np.where(self.fitted[:, None] < 0, -1, self._unit_numbers(self.fitted)).ravel()
 
     def replaced(self, series: np.ndarray, new: RecurrentState) -> RecurrentState:
-        """State with some series, by number, as they stand in `new`."""
+        """Replace the series at some positions by the series of `new`."""
         last_times, n_rows, tail = self.last_times.copy(), self.n_rows.copy(), list(self.tail)
         last_times[series], n_rows[series] = new.last_times, new.n_rows
         for i, rows in zip(series, new.tail, strict=True):
@@ -95,23 +95,22 @@ class RecurrentState(SeriesArrays):
         return replace(self, last_times=last_times, n_rows=n_rows, tail=tail, hidden=hidden)
 
     def select(self, series: np.ndarray) -> RecurrentState:
-        """State of some series."""
-        names = ("ids", "fitted", "last_times", "n_rows")
-        return RecurrentState(
-            **{name: getattr(self, name)[series] for name in names},
+        """Select series by position."""
+        return replace(
+            super().select(series),
             scaling=self.scaling.select(series),
             tail=[self.tail[i] for i in series],
             hidden=self.hidden[:, self._unit_numbers(series).ravel()],
         )
 
     def rows_with(self, panel: Panel) -> list[np.ndarray]:
-        """Last rows of each series and those of a panel of the same series after them."""
+        """Last rows of each series, followed by its rows in a panel."""
         rows = np.hstack([panel.values, panel.exog])
         bounds = zip(self.tail, panel.indptr[:-1], panel.indptr[1:], strict=True)
         return [np.vstack([old, rows[low:high]]) for old, low, high in bounds]
 
     def _unit_numbers(self, series: np.ndarray) -> np.ndarray:
-        """Numbers (S, G) of the units of some series."""
+        """Positions of the units of some series, shape (S, G)."""
         per_series = self.units_per_series
         return series[:, None] * per_series + np.arange(per_series)
 
@@ -126,7 +125,7 @@ def run_filter(
     begin: Tensor | None = None,
     visit: Visit | None = None,
 ) -> Tensor:
-    """Carry the hidden state through every unit and forecast from chosen rows.
+    """Run the network over every unit, and call `visit` with its outputs.
 
     Parameters
     ----------
@@ -135,9 +134,9 @@ def run_filter(
     first : integer Tensor of shape (U,)
         Row from which on `visit` is called.
     hidden : Tensor of shape (layers, U, state_size), optional
-        State before row `begin`; by default that of a series without a past.
+        State before row `begin`; by default the initial state.
     begin : integer Tensor of shape (U,), optional
-        First row to run over; by default the first of each unit.
+        First row to run over; by default the first row of each unit.
     visit : callable, optional
         ``visit(rows, unit, states)`` with rows (n,), the unit of each and the outputs of the
         last layer after them (n, hidden). Called on parts of the rows, in any order.
@@ -163,7 +162,7 @@ def run_filter(
             rows = start[:, None] + torch.arange(most)
             rows = torch.minimum(rows, end - 1)  # the last row, repeated after a unit's end
             x = units.inputs(rows).to(hidden.dtype)
-            padded = None if int(lengths.min()) == most else lengths  # without there is less to do
+            padded = None if int(lengths.min()) == most else lengths  # no masks without padding
             states, hidden[:, group] = network.run(x, hidden[:, group], padded)
             if visit is not None:
                 wanted = rows >= first[group][:, None]

@@ -1,4 +1,4 @@
-"""Step of fitted networks on tensors: what `predict` and exported programs share."""
+"""Forecast step of fitted networks on tensors, shared by `predict` and exported programs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tsrnn.layers import Ensemble
 
 
 class Ahead(NamedTuple):
-    """The next horizon of U units, in float64.
+    """Forecasts of the next horizon of U units, in float64.
 
     Attributes
     ----------
     parts : Parts
-        Of standardised forecasts.
+        Parts of the standardised forecasts.
     spread : Tensor of shape (U, C)
         Local spread at the last row.
     states : Tensor of shape (U, hidden_size)
@@ -34,9 +34,9 @@ class Ahead(NamedTuple):
 
 
 class Step(nn.Module):
-    """Rows on the scale of the network, its state, and the forecasts of the next horizon.
+    """Standardisation, state update and forecasts of the next horizon.
 
-    A fitted model forecasts by it, and an exported program consists of it. The recurrence runs in
+    Fitted models use it to forecast, and exported programs consist of it. The recurrence runs in
     float32, everything else in float64, so that the parts of a forecast sum to it to rounding.
 
     Parameters
@@ -44,7 +44,7 @@ class Step(nn.Module):
     model : ForecastModel
         Copied.
     scaling : Scaling
-        Of which those of the exogenous columns and the exponent are taken.
+        Gives the scaling of the exogenous columns and the Box-Cox exponent.
 
     Examples
     --------
@@ -71,15 +71,15 @@ class Step(nn.Module):
         self.boxcox = scaling.boxcox
         self.units_per_series = scaling.constant.shape[1] // model.n_targets
         exog = torch.from_numpy(np.concatenate([scaling.exog.location, scaling.exog.scale]))
-        self.register_buffer("exog", exog if exog.numel() else None)  # archives take no empty one
+        self.register_buffer("exog", exog if exog.numel() else None)  # archives refuse empty ones
         self.requires_grad_(False)
 
     def standardised(self, rows: Tensor, location: Tensor, scale: Tensor) -> Tensor:
-        """Rows (..., C + E) in the units of the data on the scale of the network."""
+        """Standardise rows on the original scale, shape (..., C + E)."""
         return standardised(rows, location, scale, self.exog, self.boxcox)
 
     def advance(self, inputs: Tensor, hidden: Tensor) -> Tensor:
-        """State (layers, U, state_size) after inputs (U, T, c + E)."""
+        """State after inputs of shape (U, T, c + E), shape (layers, U, state_size)."""
         return self.model.network.run(inputs.float(), hidden)[1]
 
     def ahead(self, windows: Windows, hidden: Tensor, future: Tensor | None) -> Ahead:
@@ -88,12 +88,11 @@ class Step(nn.Module):
         Parameters
         ----------
         windows : Windows
-            Of all units, up to their last rows.
+            Windows up to the last row of each unit.
         hidden : Tensor of shape (layers, U, state_size)
             State after these rows.
         future : Tensor of shape (S, n, n_known), optional
-            Columns known ahead, in the units of the data. Of fewer steps than the horizon the
-            last one is repeated.
+            Columns known ahead, on the original scale; the last step is repeated up to the horizon.
         """
         model, states = self.model, self.model.network.outputs(hidden[-1]).double()
         known = None
@@ -106,6 +105,6 @@ class Step(nn.Module):
         return Ahead(model.parts(windows, states, known), windows.spread, states)
 
     def transformed(self, values: Any, location: Any, scale: Any) -> Any:
-        """Transformed targets (S, h, C) from standardised values (U, h, c), arrays or tensors."""
+        """Undo the standardisation of values, (U, h, c), and arrange them by series, (S, h, C)."""
         by_target = by_series(values, self.units_per_series)
         return by_target * scale[:, None] + location[:, None]

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 WHOLE = "Recurrence features of the whole forecast, by share of its variance"
 MATRICES = "Recurrence features of the network's matrices, by share of its output's variance"
-SHORT = {"linear path": "linear", "seasonal naive": "seasonal"}  # columns of a page
+SHORT = {"linear path": "linear", "seasonal naive": "seasonal"}  # names of columns on the page
 UNBOUNDED = ("relu", "identity")
-MOST_DERIVATIVES = 2000  # of a page, each a backward pass: a few seconds
+MOST_DERIVATIVES = 2000  # backward passes for the features on a page, which take a few seconds
 
 
 TESTS = (
@@ -57,25 +57,25 @@ class NetworkSummary(Summary):
     Attributes
     ----------
     composition : str
-        Parts of the forecasts, and the accuracy that the network adds.
+        Parts of the forecasts, and the gain in accuracy by the network.
     facts : dict
         Data, network and training, by name.
     accuracy : DataFrame
         Root mean squared error by step on the validation part.
     tests : DataFrame
-        Tests of each part of the forecasts against those before it, by step and over all.
+        Tests of each part of the forecasts against the parts before it, by step and over all.
     features : DataFrame or None
-        Recurrence features of the whole forecast, see `tsrnn.forecast_features`; None where
-        forecasts do not vary.
+        Recurrence features of the whole forecast, see `tsrnn.forecast_features`; None if the
+        forecasts are constant.
     network_features : DataFrame or None
-        Of the network's matrices, see `tsrnn.recurrence_features`; None where the network
-        contributes nothing or its cell has no recurrent matrices.
+        Recurrence features of the network's matrices, see `tsrnn.recurrence_features`; None if the
+        network contributes nothing or its cell has no recurrent matrices.
     lyapunov : LyapunovExponents or None
-        Largest exponent of the network's state along the data; None where it contributes nothing
-        or has no state of fixed size.
+        Largest exponent of the network's state along the data; None if it contributes nothing or
+        has no state of fixed size.
     notes : list of str
     effects : DataFrame or None
-        Effects of exogenous columns, which are taken out before; None where there are none.
+        Effects of exogenous columns in the regression before the network; None without any.
     """
 
     title: str
@@ -94,7 +94,7 @@ class NetworkSummary(Summary):
         shown = self.accuracy.loc[tested_steps(len(self.accuracy))].rename(columns=SHORT)
         shown.loc[ALL] = self.accuracy.rename(columns=SHORT).mean()
         for part in self.tests.index.unique("part"):
-            # A part that changes nothing has no test, and no p-value.
+            # A part that changes nothing has no p-value.
             p_values = self.tests.xs(part, level="part")["p_value"].reindex(shown.index)
             shown[f"p({SHORT.get(part, part)})"] = p_values
         shown.index = shown.index.rename("step")
@@ -123,7 +123,7 @@ def summarise(
     stability: FeatureStability | None,
     columns: FittedColumns | None = None,
 ) -> NetworkSummary:
-    """Build the summary of a forecaster by networks, behind a regression on columns or not."""
+    """Summarise a forecaster of networks, with or without a regression on columns before them."""
     n_targets = fitted.model.n_targets
     few = fitted.horizon * n_targets * n_targets <= MOST_DERIVATIVES
     features = features_of(forecaster, stability) if few or stability is not None else None
@@ -131,7 +131,7 @@ def summarise(
     if fitted.network_active:
         if fitted.model.network.matrix_names:
             matrices = recurrence_features(forecaster)
-        with suppress(TypeError, ValueError):  # layers that have none, and short samples
+        with suppress(TypeError, ValueError):  # no exponent for some layers and short samples
             exponent = lyapunov_exponent(forecaster)
     settings, history = fitted.settings, fitted.history
     longest = max((int(entry["epoch"]) for entry in history), default=0)
@@ -168,7 +168,7 @@ def summarise(
 def facts_of_fit(
     fitted: FittedNetworks, state: RecurrentState | StateWithColumns, longest: int
 ) -> dict[str, object]:
-    """Data, network and training by name; `longest` is the number of epochs trained."""
+    """Facts on data, network and training by name; `longest` is the number of epochs trained."""
     settings, data, linear = fitted.settings, fitted.data, fitted.linear_path
     facts: dict[str, object] = {
         "Series": len(state.ids),
@@ -189,7 +189,9 @@ def facts_of_fit(
     facts["Aggregation"] = settings.aggregation
     facts["Parameters"] = sum(p.numel() for p in fitted.model.parameters())
     if data.n_targets > 1 and not fitted.arguments.as_dict().get("per_series"):
-        facts["Targets by"] = _structure(settings)
+        facts["Targets by"] = "the past of all" if settings.joint else "own past"
+        if settings.factor:
+            facts["Targets by"] = f"own past and {settings.n_factors} factors"
     if "factor_statistic" in linear:
         facts["Gain by factors"] = (
             f"{linear['factor_gain']:.1%}, {linear['factor_statistic']:.1f} standard errors"
@@ -211,18 +213,11 @@ def facts_of_fit(
     return facts
 
 
-def _structure(settings: Settings) -> str:
-    """Past that the targets of a series are forecast by."""
-    if settings.factor:
-        return f"own past and {settings.n_factors} factors"
-    return "the past of all" if settings.joint else "own past"
-
-
 def composition(fitted: FittedNetworks) -> str:
-    """Sentence on the parts of the forecasts, and the validation error with and without networks.
+    """Describe the parts of the forecasts, and the validation error with and without networks.
 
-    The error without is that of the local level and the linear path as they were estimated in
-    closed form, before any network was trained.
+    The error without networks is the error of the local level and the linear path as estimated in
+    closed form, before training.
     """
     parts, size = _parts_but_network(fitted.settings), fitted.settings.n_estimators
     inactive = [str(number) for number, best in enumerate(fitted.best_epochs, 1) if best == 0]
@@ -266,19 +261,19 @@ def composition(fitted: FittedNetworks) -> str:
 
 
 def _changed(gain: dict[str, float]) -> str:
-    """Change of the mean squared error by a network, in words."""
+    """Describe the change of the mean squared error by a network."""
     verb = "fell" if gain["gain"] >= 0 else "rose"
     size, errors = abs(gain["gain"]), abs(gain["statistic"])
     return f"{verb} by {size:.1%}, {errors:.1f} standard errors"
 
 
 def dropped_gain(fitted: FittedNetworks) -> dict[str, float] | None:
-    """Test of networks that were trained and dropped; None of others."""
+    """Test of the networks if they were dropped; None otherwise."""
     return None if any(fitted.best_epochs) else network_test(fitted.tests)
 
 
 def reason_of_inactivity(fitted: FittedNetworks, number: int) -> str:
-    """Reason why a network contributes nothing, with what forecasts in its place, and advice."""
+    """Explain why a network contributes nothing, which parts forecast instead, and give advice."""
     settings, name = fitted.settings, fitted.arguments.class_name
     parts = _parts_but_network(settings)
     alone = f"{' and '.join(parts)} alone forecast"
@@ -312,11 +307,11 @@ def reason_of_inactivity(fitted: FittedNetworks, number: int) -> str:
 
 
 def _parts_but_network(settings: Settings) -> list[str]:
-    """Names of the parts of the forecasts beside the network."""
+    """Names of the parts of the forecasts except the network."""
     named = {"the local level": settings.local_level, "the linear path": settings.linear_path}
     return [part for part, there in named.items() if there]
 
 
 def _epochs(fitted: FittedNetworks, number: int) -> int:
-    """Count the epochs for which a network was trained."""
+    """Number of epochs for which a network was trained."""
     return sum(entry.get("network", 1) == number for entry in fitted.history)

@@ -1,13 +1,13 @@
-r"""Widths of intervals that follow the errors of rows that come after a fit.
+r"""Interval widths that adapt to the errors of rows after a fit.
 
-A forecast of H steps is made every H rows after the fit. When the value :math:`y_t` that it is of
-comes, the logarithm of the width moves by
+A forecast of H steps is made every H rows after the fit. With each later value :math:`y_t`, the
+logarithm of the width changes by
 
 .. math:: \theta_{t+1} = \theta_t + \frac{\rho}{H} (1[y_t \text{ outside}] - 0.2),
 
-so that over many rows an interval of 80 percent misses a fifth of them, whatever the errors are, as
-long as :math:`\theta` stays within its limits. This is the update of adaptive conformal inference
-(Gibbs and Candes, 2021), of a width in place of a level.
+so that in the long run an 80 percent interval misses a fifth of the rows, whatever the errors are,
+as long as :math:`\theta` stays within its limits. Adaptive conformal inference (Gibbs and Candes,
+2021) updates the level in this way; here it is the width.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ import numpy as np
 from tsrnn.contract import Origins, SeriesArrays, refuse
 from tsrnn.data import Panel
 
-RATE = 0.1  # of a horizon whose values all lie outside, nearly: a tenth wider
-MISSES = 0.2  # share that an interval of 80 percent leaves
-FARTHEST = float(np.log(4.0))  # a width is never moved by more than this factor
+RATE = 0.1  # rho: a horizon whose values all lie outside widens the interval by about a tenth
+MISSES = 0.2  # nominal share of misses of an 80 percent interval
+FARTHEST = float(np.log(4.0))  # largest absolute log factor
 
 
 @dataclass(frozen=True, eq=False)
 class TrackedWidths(SeriesArrays):
-    """Widths of S series, and the forecast that the next rows are held against.
+    """Width factors of S series, and the forecast that the next rows are compared with.
 
     Attributes
     ----------
     log_factors : ndarray of shape (S, C)
-        Logarithms of the factors of the widths.
+        Logarithms of the width factors.
     age : integer ndarray of shape (S,)
-        Rows since the forecast, below H; zero where the next row begins another one.
+        Rows since the forecast, below H; zero if the next row starts another forecast.
     low, high : ndarray of shape (S, H, C)
-        Ends of the forecast; zeros where there is none.
+        Interval ends of the forecast; zeros without a forecast.
 
     Examples
     --------
@@ -55,16 +55,17 @@ class TrackedWidths(SeriesArrays):
 
     @classmethod
     def begin(cls, n_series: int, horizon: int, n_targets: int) -> Self:
-        """Widths as they are at the end of a fit."""
+        """Widths at the end of a fit, with factors of one."""
         ends = np.zeros((n_series, horizon, n_targets))
         return cls(np.zeros((n_series, n_targets)), np.zeros(n_series, np.int64), ends, ends)
 
     def check(self) -> None:
-        """Refuse widths of a file that no rows lead to.
+        """Check widths read from a file.
 
         Raises
         ------
         DamagedFileError
+            If no rows lead to such widths.
         """
         if not (np.abs(self.log_factors) <= FARTHEST).all():
             largest = float(np.abs(self.log_factors).max())
@@ -77,11 +78,11 @@ class TrackedWidths(SeriesArrays):
 
     @property
     def factors(self) -> np.ndarray:
-        """Factors of the widths, shape (S, C)."""
+        """Width factors, shape (S, C)."""
         return np.exp(self.log_factors)
 
     def origins(self, panel: Panel) -> Origins:
-        """Origins of the forecasts that further rows of all series are held against."""
+        """Origins of the forecasts that further rows of all series are compared with."""
         horizon, lengths = self.low.shape[1], panel.lengths
         skipped = -self.age % horizon
         counts = np.maximum(-((skipped - lengths) // horizon), 0)
@@ -92,21 +93,21 @@ class TrackedWidths(SeriesArrays):
     def after(
         self, panel: Panel, point: np.ndarray, low: np.ndarray, high: np.ndarray
     ) -> tuple[Self, np.ndarray]:
-        """Widths after further rows of all series, and their factors before each row, (N, C).
+        """Widths after further rows of all series, and factors before each row, shape (N, C).
 
-        Missing values move nothing.
+        NaN in the panel changes no width.
 
         Parameters
         ----------
         panel : Panel
         point, low, high : ndarray of shape (n, H, C)
-            Forecasts from `origins` and their ends of 80 percent, with the widths of the fit.
+            Forecasts from `origins` and their 80 percent intervals, with the widths of the fit.
         """
         horizon, lengths = self.low.shape[1], panel.lengths
-        new = self.select(np.arange(panel.n_series))  # copies, which alone are changed
+        new = self.select(np.arange(panel.n_series))  # a copy, to be changed in place
         factors = np.empty_like(panel.values)
         first = self.origins(panel).first
-        number = np.full(len(panel.values), -1)  # of the forecast that begins at a row
+        number = np.full(len(panel.values), -1)  # position of the forecast that starts at a row
         number[first] = np.arange(len(first))
         for row in range(lengths.max()):
             here = np.flatnonzero(lengths > row)
@@ -114,23 +115,23 @@ class TrackedWidths(SeriesArrays):
             begins = number[at] >= 0
             if begins.any():
                 forecast = number[at[begins]]
-                new._hold(here[begins], point[forecast], low[forecast], high[forecast])
+                new._store_forecast(here[begins], point[forecast], low[forecast], high[forecast])
             factors[at] = np.exp(new.log_factors[here])
-            new._move(here, (self.age[here] + row) % horizon, panel.values[at])
+            new._update_factors(here, (self.age[here] + row) % horizon, panel.values[at])
         age = (self.age + lengths) % horizon
         new.low[age == 0], new.high[age == 0] = 0.0, 0.0
         return type(self)(new.log_factors, age, new.low, new.high), factors
 
-    def _hold(
+    def _store_forecast(
         self, series: np.ndarray, point: np.ndarray, low: np.ndarray, high: np.ndarray
     ) -> None:
-        """Keep a forecast (G, H, C) of some series, its widths moved."""
+        """Store forecasts of some series, shape (G, H, C), with the current widths."""
         factor = self.factors[series][:, None]
         self.low[series] = point + factor * (low - point)
         self.high[series] = point + factor * (high - point)
 
-    def _move(self, series: np.ndarray, step: np.ndarray, y: np.ndarray) -> None:
-        """Move the widths of some series by values (G, C) of steps (G,) of the forecasts."""
+    def _update_factors(self, series: np.ndarray, step: np.ndarray, y: np.ndarray) -> None:
+        """Update the factors of some series by values, (G, C), at steps, (G,), of the forecasts."""
         outside = (y < self.low[series, step]) | (y > self.high[series, step])
         change = np.where(np.isnan(y), 0.0, RATE / self.low.shape[1] * (outside - MISSES))
         moved = self.log_factors[series] + change

@@ -1,4 +1,4 @@
-"""Training of a forecasting model: linear path in closed form, then everything by gradient."""
+"""Training of forecasting models: linear path in closed form, then all parameters by gradient."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ from tsrnn.forecasters._distribution import Distribution
 from tsrnn.forecasters._factors import copy_linear_path, fit_factors, with_path
 from tsrnn.forecasters._linear_path import fit_linear_paths
 from tsrnn.forecasters._model import ForecastModel
-from tsrnn.forecasters._segments import Batch, Joined, Origins, Segments, StepData, losses
+from tsrnn.forecasters._segments import (
+    Batch,
+    ConcatenatedUnits,
+    Origins,
+    Segments,
+    StepData,
+    losses,
+)
 from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._state import run_filter
 from tsrnn.forecasters._units import Units, full_origins, regression_origins, some_units
@@ -33,32 +40,32 @@ from tsrnn.training import (
     train_replicates_for,
 )
 
-# Rows of a training segment behind those that warm it up, all of which forecast: more of them share
-# the cost of the warm-up, fewer make more segments, which are drawn in any order.
+# Origins of a training segment after its warm-up: more share the cost of the warm-up, fewer make
+# more segments, in random order.
 FORECASTS_OF_A_SEGMENT = 192
-LEAST_WARM_UP = 8  # a state that starts from zero sees a few rows, however short the window is
-VALIDATION_POSITIONS = 100_000  # forecasts are enough to tell epochs apart
-ROWS_OF_START = 20_000  # are enough for the spread of errors
-AT_ONCE = 256  # networks side by side: they share the overhead of a step
-POSITIONS_IN_CACHE = 2**13  # rows of all of them, of 64 float32 states: so many stay in the caches
-LEAST_AT_ONCE = 8  # of networks whose rows do not, still share the overhead
-POSITIONS_AT_ONCE = 2**16  # at most: some hundred megabytes
-WARM_WINDOWS = 4  # windows of warm-up before the validation part while training
-WIDTH_COUNTED = 64  # layer width, over the block size, of networks whose parameters are counted
+LEAST_WARM_UP = 8  # rows: the state starts from zero, however short the window is
+VALIDATION_POSITIONS = 100_000  # forecasts: enough to tell epochs apart
+ROWS_OF_START = 20_000  # enough to estimate the spread of errors
+AT_ONCE = 256  # networks trained side by side, to share the overhead of a step
+POSITIONS_IN_CACHE = 2**13  # rows of 64 float32 states that fit in the caches
+LEAST_AT_ONCE = 8  # networks: beyond the caches, sharing the overhead still pays
+POSITIONS_AT_ONCE = 2**16  # rows of all networks: some hundred megabytes
+WARM_WINDOWS = 4  # warm-up before the validation part, in windows
+WIDTH_COUNTED = 64  # layer width, over the block size, of the networks whose parameters are counted
 
 
 @dataclass
 class Estimate:
-    """Networks of a fit, and the course of their training.
+    """Trained networks of a fit, with the history of their training.
 
     Attributes
     ----------
     start : ForecastModel
-        Model before training: local level and linear path, the same for all networks.
+        Model before training, common to all networks: local level and linear path.
     members : list of ForecastModel
     history : list of dict
     best_epochs : list of int
-        By member; 0 is the start.
+        Best epoch of each member; 0 is the start.
     """
 
     start: ForecastModel
@@ -69,31 +76,31 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Data of a fit and the way to train on them.
+    """Training data and options of a fit.
 
     Attributes
     ----------
     units : Units
-        In float64.
+        Units in float64.
     split : integer Tensor of shape (U,)
         First row of the validation part of each unit.
     settings : Settings
     make : callable
         Returns an empty model of one network.
     linear_path : dict
-        Form of the linear path, if there is one.
+        Form of the linear path; empty without one.
     generators : list of torch.Generator
-        Source of what each network draws.
+        Random generator of each network.
     start : ForecastModel, optional
-        Model with the linear path estimated from the rows before `split`, where it is known.
-    make_own : callable, optional
-        Returns an empty model of a single target, whose linear path is that of each beside factors.
+        Model whose linear path is estimated from the rows before `split`, if known already.
+    make_by_target : callable, optional
+        Returns an empty model of a single target, for the linear path that factors are added to.
     device : str
     processes : Processes
     callbacks : sequence of lightning callbacks
     verbose : int
     where : str
-        Name of the series before messages, where there are several fits.
+        Prefix of messages that names the series, if there are several fits.
     """
 
     units: Units
@@ -103,7 +110,7 @@ class Training:
     linear_path: dict[str, Any]
     generators: list[torch.Generator]
     start: ForecastModel | None = None
-    make_own: Callable[[], ForecastModel] | None = None
+    make_by_target: Callable[[], ForecastModel] | None = None
     device: str = "cpu"
     processes: Processes = field(default_factory=Processes)
     callbacks: Sequence[Any] = ()
@@ -112,7 +119,7 @@ class Training:
 
     @cached_property
     def single(self) -> Units:
-        """Units in float32, of which a linear path knows the autocorrelations."""
+        """Units in float32, with autocorrelations for the linear path."""
         units, settings = self.units.to(torch.float32), self.settings
         if not settings.linear_path or settings.network is False:
             return units
@@ -120,34 +127,31 @@ class Training:
 
     @cached_property
     def order(self) -> Tensor:
-        """Order of the units for the draws of training, whatever the order of the frame."""
+        """Order of the units for random draws, which does not depend on the order of the frame."""
         return torch.from_numpy(
             order_of_series(self.units.values.numpy(), self.units.indptr.numpy())
         )
 
     @property
     def alone(self) -> bool:
-        """True with callbacks, several processes or another device, which Lightning serves."""
+        """True if networks are trained one by one by Lightning: callbacks, processes, devices."""
         return bool(self.processes.start or self.callbacks or self.device != "cpu")
 
     def networks(self, ends: Tensor) -> list[Network]:
-        """Networks before the optimiser's first step, to train on the rows before `ends`.
-
-        Beside what is fitted to these rows, see `networks_of`.
-        """
+        """Draw initial networks to train on the rows before `ends`, without the linear path."""
         models = [self.make() for _ in self.generators]
         for model, generator in zip(models, self.generators, strict=True):
-            # A network of zeros leaves the local level and the linear path as the start.
+            # With outputs of zero, training starts from the local level and the linear path.
             zero = self.settings.local_level or self.settings.linear_path
             model.reset_parameters(generator, zero_output=zero)
         return [Network(self, m, ends, g) for m, g in zip(models, self.generators, strict=True)]
 
     @torch.no_grad()
     def start_distribution(self, model: ForecastModel, ends: Tensor) -> None:
-        """Begin with errors as large as those of the local level and the linear path.
+        """Initialise learned distributions with the errors of the linear path.
 
-        From whole windows, or the longer half of those of a unit: the spread of a few rows is
-        too small.
+        Origins have whole windows, or lie in the second half of a short unit: the local spread of
+        a few rows is too small.
         """
         units, h = self.units, model.horizon
         for head in cast("Iterable[Distribution]", model.distributions):
@@ -165,15 +169,15 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A network that is to be trained.
+    """Network to be trained.
 
     Attributes
     ----------
     training : Training
-        Of the fit that it belongs to.
+        Training of the fit.
     model : ForecastModel
     ends : integer Tensor of shape (U,)
-        End of the rows of each unit to train on.
+        End of the training rows of each unit.
     generator : torch.Generator
     """
 
@@ -184,12 +188,12 @@ class Network:
 
     @cached_property
     def units(self) -> Units:
-        """Float32 units, with the forecasts of a linear path that is not trained."""
+        """Units in float32, with the forecasts of the linear path if it is not trained."""
         single = self.training.single
         return with_path(self.model, single) if self.training.settings.factor else single
 
     def segments(self, offset: int = 0) -> Segments:
-        """Batches of an epoch, of units whose rows begin at `offset`."""
+        """Batches of an epoch; the rows of the units begin at `offset`."""
         settings = self.training.settings
         return Segments(
             self.training.units.starts + offset,
@@ -202,20 +206,20 @@ class Network:
         )
 
     def held_out(self) -> Batch:
-        """Rows of the validation part, after those that warm the state up."""
+        """Batch of the validation part, preceded by warm-up rows."""
         training = self.training
         begin, first = validation_rows(training.units, training.split, training.settings)
         return Batch.between(begin, first, training.units)
 
     def groups(self) -> list[dict[str, Any]]:
         """Parameter groups of the optimiser."""
-        # The linear path starts at its optimum and moves slowly, as recurrent matrices do.
+        # A low rate for the linear path, which starts at its optimum, and recurrent matrices.
         model, settings = self.model, self.training.settings
         slow = [*model.network.recurrent_parameters(), *model.linear_parameters()]
         return parameter_groups(model, slow, settings.learning_rate, settings.weight_decay)
 
     def options(self) -> dict[str, Any]:
-        """Arguments that training alone with and without validation share."""
+        """Arguments common to `train` and `train_for`."""
         training = self.training
         return {
             "loss": _TrainingLoss(self.model, self.units, training.settings.loss),
@@ -228,7 +232,7 @@ class Network:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Everything in which networks that are trained side by side agree."""
+        """Key that is equal for networks that can be trained side by side."""
         settings, parameters = self.training.settings, self.model.named_parameters()
         shapes = tuple((name, tuple(p.shape)) for name, p in parameters)
         window = settings.input_size, settings.local_level
@@ -236,12 +240,12 @@ class Network:
 
     @property
     def positions(self) -> int:
-        """Rows that a pass over a batch or the validation part runs over."""
+        """Rows of a pass over a batch or the validation part, the larger of both."""
         return max(self.segments().positions, self.held_out().rows.numel())
 
 
 def networks_of(trainings: Sequence[Training], ends: Sequence[Tensor]) -> list[list[Network]]:
-    """Networks of each fit as they start, to train on the rows of each unit before its end."""
+    """Initial networks of each fit, with linear paths estimated from the rows before `ends`."""
     fits = [training.networks(last) for training, last in zip(trainings, ends, strict=True)]
     unknown = []
     for number, (training, networks) in enumerate(zip(trainings, fits, strict=True)):
@@ -253,9 +257,9 @@ def networks_of(trainings: Sequence[Training], ends: Sequence[Tensor]) -> list[l
         models, units, origins = [], [], []
         for training, networks, last in unknown:
             members, of_fit = [n.model for n in networks], training.units
-            if training.settings.factor:  # the path of each target first, by itself
-                assert training.make_own is not None
-                members, last = [training.make_own()], of_fit.bounds_by_target(last)
+            if training.settings.factor:  # first the path of each target by itself
+                assert training.make_by_target is not None
+                members, last = [training.make_by_target()], of_fit.bounds_by_target(last)
                 of_fit = of_fit.by_target()
             models.append(members)
             units.append(of_fit)
@@ -273,10 +277,10 @@ def networks_of(trainings: Sequence[Training], ends: Sequence[Tensor]) -> list[l
 
 
 def estimate(trainings: Sequence[Training]) -> list[Estimate]:
-    """Train on the rows of each unit before `split`, validated on those after.
+    """Train on the rows of each unit before `split`, and validate on the rows after it.
 
-    Networks of one shape, of one fit or of many, are trained side by side; the numbers are those
-    of training one by one, to rounding.
+    Networks of equal shape are trained side by side, also of different fits. The results equal
+    training one by one to rounding.
     """
     fits = networks_of(trainings, [training.split for training in trainings])
     estimates = [Estimate(copy.deepcopy(networks[0].model)) for networks in fits]
@@ -292,7 +296,7 @@ def estimate(trainings: Sequence[Training]) -> list[Estimate]:
 
             for n in group:
                 with _named(n):
-                    validate = _Validation(n.model, n.units, n.training.split, n.training.settings)
+                    validate = ValidationLoss(n.model, n.units, n.training.split, settings)
                     results[id(n)] = train(
                         n.model, n.segments(), validate=validate, **course, **n.options()
                     )
@@ -306,7 +310,7 @@ def estimate(trainings: Sequence[Training]) -> list[Estimate]:
             results[id(n)] = result.history, result.best_epoch
     for of_fit, networks in zip(estimates, fits, strict=True):
         for number, n in enumerate(networks, 1):
-            history, best_epoch = results.get(id(n), ([], 0))  # without a network, the start
+            history, best_epoch = results.get(id(n), ([], 0))  # epoch 0 if none was trained
             numbered = {"network": number} if len(networks) > 1 else {}
             of_fit.members.append(n.model)
             of_fit.history += [numbered | epoch for epoch in history]
@@ -317,7 +321,7 @@ def estimate(trainings: Sequence[Training]) -> list[Estimate]:
 def estimate_on_all(
     trainings: Sequence[Training], before: Sequence[Estimate]
 ) -> list[list[ForecastModel]]:
-    """Train anew on all rows, as many epochs at the same rates as were best before."""
+    """Retrain on all rows, for the best number of epochs `before` and at the same rates."""
     networks: list[Network] = []
     rates, members = {}, []
     fits = networks_of(trainings, [training.units.indptr[1:] for training in trainings])
@@ -328,9 +332,7 @@ def estimate_on_all(
         networks += of_training
         members.append([n.model for n in of_training])
     moving = [n for n in networks if rates[id(n)]]  # others stay at the start
-    moving.sort(
-        key=lambda n: -len(rates[id(n)])
-    )  # the longest first: they are not alone at the end
+    moving.sort(key=lambda n: -len(rates[id(n)]))  # longest first, so that none is last alone
     for group, at_once in _groups(moving):
         if at_once == 1:
             from tsrnn.training import train_for
@@ -347,7 +349,7 @@ def estimate_on_all(
 
 
 def _groups(networks: Sequence[Network]) -> Iterator[tuple[list[Network], int]]:
-    """Networks that can be trained side by side, and how many at once; alone where that is 1."""
+    """Groups of networks of equal shape, each with the number of networks to train at once."""
     by_shape: dict[Any, list[Network]] = {}
     for n in networks:
         by_shape.setdefault(id(n) if n.training.alone else n.shape, []).append(n)
@@ -356,7 +358,7 @@ def _groups(networks: Sequence[Network]) -> Iterator[tuple[list[Network], int]]:
         if len(group) == 1:
             yield group, 1
             continue
-        # Those of similar length side by side: the longest is what all are padded to.
+        # Networks of similar length side by side, as all are padded to the longest.
         size = {id(n): n.positions for n in group}
         group.sort(key=lambda n: size[id(n)])
         longest = size[id(group[-1])]
@@ -365,7 +367,7 @@ def _groups(networks: Sequence[Network]) -> Iterator[tuple[list[Network], int]]:
 
 
 class SideBySide:
-    """Networks of one shape, trained in passes of `at_once`.
+    """Networks of equal shape, trained in passes of `at_once`.
 
     Parameters
     ----------
@@ -375,15 +377,15 @@ class SideBySide:
     Attributes
     ----------
     placed : list of (Network, int)
-        Each with the first row of its units among those of all.
+        Networks, each with the offset of its units in the concatenated rows.
     options : dict
-        Arguments that training with and without validation share.
+        Arguments common to `train_replicates` and `train_replicates_for`.
     """
 
     def __init__(self, networks: list[Network], at_once: int) -> None:
-        by_training = {id(n.training): n for n in networks}  # whose members share their path
+        by_training = {id(n.training): n for n in networks}  # networks of a fit share its units
         trainings = [n.training for n in by_training.values()]
-        joined = Joined(networks[0].model, [n.units for n in by_training.values()])
+        joined = ConcatenatedUnits(networks[0].model, [n.units for n in by_training.values()])
         first = {id(t): row for t, row in zip(trainings, joined.offsets, strict=True)}
         self.placed = [(n, first[id(n.training)]) for n in networks]
         self._model, self._loss = networks[0].model, trainings[0].settings.loss
@@ -399,13 +401,13 @@ class SideBySide:
         }
 
     def loss(self, data: StepData) -> Tensor:
-        """Mean loss of the batch of a replicate, or of each."""
+        """Mean loss of a batch, for each replicate."""
         return data.loss(self._model, self._loss)
 
     def checked(
         self, trained: Sequence[TrainedReplicate]
     ) -> Iterator[tuple[Network, TrainedReplicate]]:
-        """Networks with the course of their training, none of which has failed."""
+        """Networks with their training results; raises the first failure."""
         for (n, _), result in zip(self.placed, trained, strict=True):
             with _named(n):
                 if result.failure is not None:
@@ -415,7 +417,7 @@ class SideBySide:
 
 @contextmanager
 def _named(network: Network) -> Iterator[None]:
-    """Failures of a training, with the series whose network it is."""
+    """Add the name of the series to the message of a failure."""
     try:
         yield
     except FloatingPointError as error:
@@ -425,15 +427,15 @@ def _named(network: Network) -> Iterator[None]:
 
 
 class _TrainingLoss:
-    """Mean loss over all known targets of the rows of a batch that forecast."""
+    """Mean loss over all known targets of a batch."""
 
     def __init__(self, model: ForecastModel, units: Units, loss: str) -> None:
         self._model, self._units, self._loss = model, units, loss
         self._rows: Tensor | None = None
 
     def __call__(self, batch: Batch) -> Tensor:
-        if batch.rows is not self._rows:  # kept for steps on the same batch
-            # Once, in the process that trains: its device is known there alone.
+        if batch.rows is not self._rows:  # cached, as short series repeat the same batch
+            # Moved here and not before: the device is known only in the process that trains.
             self._units = self._units.to(torch.float32, batch.rows.device)
             self._data = StepData.of(self._model, self._units, batch)
             self._rows = batch.rows
@@ -441,20 +443,20 @@ class _TrainingLoss:
 
 
 def validation_rows(units: Units, split: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:
-    """First rows (U,) to run over and to forecast from, on a fixed subset of many units.
+    """First row to run over and first origin of each unit, both (U,), for a subset of the units.
 
-    Units that are not chosen have no rows to run over: both are their ends.
+    Units that are not chosen have no rows: both values are their ends.
     """
     ends = units.indptr[1:]
     chosen = some_units(split, ends, VALIDATION_POSITIONS)
-    # These rows stand for the whole past, which would be filtered anew in every epoch.
+    # A warm-up approximates the state, as filtering the whole past in each epoch would be slow.
     warm = split - 1 - max(WARM_WINDOWS * settings.input_size, 256)
     begin = torch.where(chosen, torch.maximum(warm, units.starts), ends)
     return begin, torch.where(chosen, split - 1, ends)
 
 
-class _Validation:
-    """Mean loss of all forecasts of validation targets, on a fixed subset of many units."""
+class ValidationLoss:
+    """Mean loss of all forecasts of validation targets, for a fixed subset of many units."""
 
     def __init__(
         self, model: ForecastModel, units: Units, split: Tensor, settings: Settings
@@ -462,10 +464,10 @@ class _Validation:
         self._model, self._units, self._loss = model, units, settings.loss
         self._ends = units.indptr[1:]
         self._begin, self._first = validation_rows(units, split, settings)
-        # Few origins, as many as those of a training step, are gathered once.
+        # Origins are cached if they are no more than the origins of a training step.
         rows = int((self._ends - self._first).sum())
         self._few = rows <= settings.batch_size * FORECASTS_OF_A_SEGMENT
-        self._gathered: dict[int, Origins] = {}  # by the first row
+        self._gathered: dict[int, Origins] = {}  # by their first row
 
     def __call__(self) -> float:
         model, units = self._model, self._units
@@ -483,19 +485,19 @@ class _Validation:
             count += float(origins.known.sum()) * model.n_targets
 
         device = next(model.parameters()).device
-        # On the CPU, as every forecast is: what validates best is what will be used.
+        # On the CPU, as all forecasts: the epoch is chosen by the numbers that will be used.
         run_filter(model.cpu(), units, self._first, begin=self._begin, visit=visit)
         model.to(device)
         return total / max(count, 1.0)
 
 
 def check_model_size(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> None:
-    """Refuse a model that this machine has no memory to train.
+    """Raise if training would exceed the memory of this machine.
 
     Raises
     ------
     ValueError
-        With the sizes that were asked for.
+        With the sizes of the model.
     """
     inputs = (n_targets if settings.joint else 1), n_exog, known
     count = _parameter_count(settings, *inputs)
@@ -506,8 +508,8 @@ def check_model_size(settings: Settings, n_targets: int, n_exog: int, known: lis
         if settings.linear_path
         else 0.0
     )
-    # float32: value, gradient and two moments of a parameter, states with what their gradients
-    # need, networks that are kept; float64: moments of the lags and their eigenvectors
+    # float32: value, gradient and two moments of each parameter, states with what their gradients
+    # need, and the kept networks; float64: moments of the lags and their eigenvectors
     n_bytes = 4 * ((4 + settings.n_estimators) * count + 3 * states) + 8 * 3 * lags
     sizes = ("input_size", "hidden_size", "n_layers", "horizon", "batch_size", "n_estimators")
     check_fits(
@@ -520,10 +522,10 @@ def check_model_size(settings: Settings, n_targets: int, n_exog: int, known: lis
 
 
 def _parameter_count(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> float:
-    """Parameters of one network, counted on small ones that hold none.
+    """Count the parameters of one network by extrapolation from small ones without storage.
 
-    Their number is linear in the layers and quadratic in the layer width, so that those of one
-    and two layers and of three widths give it for all.
+    The count is linear in the number of layers and quadratic in the layer width, so that one and
+    two layers and three widths determine it.
     """
 
     def count(hidden_size: int, n_layers: int) -> float:
@@ -533,8 +535,8 @@ def _parameter_count(settings: Settings, n_targets: int, n_exog: int, known: lis
         return float(sum(parameter.numel() for parameter in model.parameters()))
 
     sizes, heads = (settings.options.get(name) or 1 for name in ("block_size", "n_heads"))
-    blocks = sum(sizes) if isinstance(sizes, list) else sizes  # of several sizes that they fill
-    unit = math.lcm(WIDTH_COUNTED * blocks, heads)  # heads divide the layer width, as blocks do
+    blocks = sum(sizes) if isinstance(sizes, list) else sizes  # blocks of several sizes repeat
+    unit = math.lcm(WIDTH_COUNTED * blocks, heads)  # blocks and heads must divide the layer width
     widths = (1, 2, 3) if settings.hidden_size > 3 * unit else (settings.hidden_size / unit,)
     counts = ([count(round(unit * width), n) for width in widths] for n in (1, 2))
     width = settings.hidden_size / unit

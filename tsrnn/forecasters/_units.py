@@ -1,8 +1,7 @@
-"""Units of forecasting: standardised rows with their local level and spread, and rows of them.
+"""Standardised rows of all units with their local level and spread, and selections of rows.
 
-A *unit* is a series of all its targets where these are forecast jointly, and one target of a
-series where each is forecast by itself. Units are numbered series by series, within a series
-target by target.
+A *unit* is what one run of the network forecasts: a series if its targets are forecast jointly, one
+target of a series otherwise. Units are ordered by series, and within a series by target.
 """
 
 from __future__ import annotations
@@ -18,36 +17,36 @@ from torch import Tensor
 from tsrnn.forecasters._scaling import Scaling, Standardised
 from tsrnn.forecasters._settings import Settings
 
-SPREAD_FLOOR = 0.1  # in naive errors of the series: a flat stretch is not blown up
-VALUES_AT_ONCE = 2**20  # of windows whose autocorrelations are computed: they stay in the caches
-ROWS_AT_ONCE = 2**20  # whose moments are computed together, in some tens of megabytes
-MOST_ROWS = 200_000  # of a regression: more add time, hardly accuracy
-SAMPLE_UNITS, SAMPLE_ROWS = 16, 512  # kept to judge recurrent blocks and whole forecasts by
+SPREAD_FLOOR = 0.1  # in naive errors of the series: noise of a flat stretch is not blown up
+VALUES_AT_ONCE = 2**20  # in windows of one call of `autocorrelation`, which fit in the caches
+ROWS_AT_ONCE = 2**20  # in one call of `_moments`, of some tens of megabytes
+MOST_ROWS = 200_000  # in a regression: more add time but hardly accuracy
+SAMPLE_UNITS, SAMPLE_ROWS = 16, 512  # sample kept for features of blocks and of whole forecasts
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of forecasting, one below the other.
+    """Rows of all units, concatenated, with the local level and spread at each row.
 
-    A unit is a series, or one target of a series where targets are forecast one by one.
+    A unit is a series, or one target of a series if targets are forecast one by one.
 
     Attributes
     ----------
     values : Tensor of shape (N, C + E)
         Standardised targets, then exogenous columns.
     level, spread : Tensor of shape (N, C + E) and (N, C)
-        Mean and standard deviation of the last W rows up to each row, fewer at a
-        unit's start; the spread of a unit that varies has a floor.
+        Mean and standard deviation of the window of the last W rows, which is shorter at the start
+        of a unit. The spread has a floor unless the unit is constant.
     indptr : Tensor of shape (U + 1,)
         Unit u has the rows indptr[u] to indptr[u + 1].
     window : int
-        W.
+        Window length W.
     n_targets : int
-        C.
+        Number of targets C.
     strength : Tensor of shape (N, J) or (N, C, J), optional
         Autocorrelations of each row's window at the seasons, see `with_strength`.
     path : Tensor of shape (N, h, C), optional
-        Forecasts of a linear path that is not trained, beyond the level.
+        Forecasts of an untrained linear path, relative to the level.
 
     Examples
     --------
@@ -85,20 +84,19 @@ class Units:
 
     def to(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Units:
         """Copy in another precision or on another device."""
-        moved = {name: part.to(device, dtype) for name, part in self._of_rows().items()}
+        moved = {name: part.to(device, dtype) for name, part in self._row_tensors().items()}
         return replace(self, **moved, indptr=self.indptr.to(device))
 
-    def _of_rows(self) -> dict[str, Any]:
-        """Tensors with an entry a row."""
+    def _row_tensors(self) -> dict[str, Any]:
+        """Tensors whose first axis is the row."""
         parts: dict[str, Any] = {"values": self.values, "level": self.level, "spread": self.spread}
         optional = {"strength": self.strength, "path": self.path}
         return parts | {name: part for name, part in optional.items() if part is not None}
 
     def with_strength(self, seasons: Sequence[int], *, by_target: bool = False) -> Units:
-        """Units that know the autocorrelations of every row's window at some lags.
+        """Precompute the autocorrelations of every row's window at the lags `seasons`.
 
-        A training asks for those of a row again and again. They are a mean over the targets, or
-        those `by_target`.
+        Training reads each row many times. The mean over targets is kept unless `by_target`.
         """
         if not seasons:
             return self
@@ -113,40 +111,40 @@ class Units:
         return replace(self, strength=torch.cat(parts))
 
     def by_target(self) -> Units:
-        """Units of one target each, with the exogenous columns: unit by unit, target by target."""
+        """Split every unit into units of one target each, with the exogenous columns."""
         c, lengths = self.n_targets, self.lengths.repeat_interleave(self.n_targets)
         indptr = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
         unit = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
         rows = torch.arange(len(unit)) - indptr[unit] + self.starts.repeat_interleave(c)[unit]
         target = unit % c
 
-        def chosen(columns: Tensor) -> Tensor:
-            return torch.cat([columns[rows, target][:, None], columns[rows, c:]], 1)
-
-        names = ("values", "level", "spread")
-        parts: dict[str, Any] = {name: chosen(getattr(self, name)) for name in names}
+        parts: dict[str, Any] = {}
+        for name in ("values", "level", "spread"):
+            columns = getattr(self, name)
+            parts[name] = torch.cat([columns[rows, target][:, None], columns[rows, c:]], 1)
         return replace(self, **parts, indptr=indptr, n_targets=1, strength=None, path=None)
 
     def bounds_by_target(self, bounds: Tensor) -> Tensor:
-        """Rows of `by_target` at the places of a row of each unit, shape (U,) to (U C,)."""
+        """Convert a row of each unit, (U,), to the corresponding rows of `by_target`, (U C,)."""
         lengths = self.lengths.repeat_interleave(self.n_targets)
         starts = lengths.cumsum(0) - lengths
         return starts + (bounds - self.starts).repeat_interleave(self.n_targets)
 
     @classmethod
-    def joined(cls, parts: Sequence[Units]) -> Units:
-        """Units of several fits one below the other, of the same window and columns."""
+    def concatenate(cls, parts: Sequence[Units]) -> Units:
+        """Concatenate the units of several fits with the same window and columns."""
         if len(parts) == 1:
             return parts[0]
-        of_rows: dict[str, Any] = {
-            name: torch.cat([getattr(part, name) for part in parts]) for name in parts[0]._of_rows()
+        tensors: dict[str, Any] = {
+            name: torch.cat([getattr(part, name) for part in parts])
+            for name in parts[0]._row_tensors()
         }
         lengths = torch.cat([part.lengths for part in parts])
         indptr = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-        return replace(parts[0], **of_rows, indptr=indptr)
+        return replace(parts[0], **tensors, indptr=indptr)
 
     def split(self, counts: Sequence[int]) -> list[Units]:
-        """Parts of some units each, which share the memory of all."""
+        """Split into views of `counts` units each."""
         if len(counts) == 1:
             return [self]
         ends = np.cumsum(counts)
@@ -154,18 +152,18 @@ class Units:
         return [
             replace(
                 self,
-                **{name: part[low:high] for name, part in self._of_rows().items()},
+                **{name: part[low:high] for name, part in self._row_tensors().items()},
                 indptr=self.indptr[end - count : end + 1] - low,
             )
             for count, end, low, high in zip(counts, ends, bounds, bounds[1:], strict=False)
         ]
 
     def inputs(self, rows: Tensor) -> Tensor:
-        """Inputs of the network at some rows: (..., C + E)."""
+        """Inputs of the network at `rows`, shape (..., C + E)."""
         return network_inputs(self.values[rows], self.level[rows], self.spread[rows])
 
     def at(self, rows: Tensor, starts: Tensor) -> Windows:
-        """Windows that end at some rows; `starts` are the first rows of their units."""
+        """Windows that end at `rows`; `starts` are the first rows of their units."""
         return Windows(
             self.level[rows],
             self.spread[rows],
@@ -175,24 +173,23 @@ class Units:
         )
 
     def lags(self, rows: Tensor, starts: Tensor, columns: Sequence[int]) -> Tensor:
-        """Deviations of some columns from the level over the window that ends at each row.
+        """Deviations of columns from the level over the window that ends at each row.
 
         Parameters
         ----------
-        rows, starts : integer Tensor of one shape
+        rows, starts : integer Tensor of equal shape
             Rows, and the first row of the unit of each.
         columns : sequence of int
 
         Returns
         -------
         Tensor of shape (..., len(columns) * W)
-            Oldest lag first within a column; zero where the unit had not begun.
+            Oldest lag first within a column; zero before the start of the unit.
         """
         w, chosen = self.window, list(columns)
         values, level = self.values[:, chosen], self.level[rows][..., chosen, None]
-        if bool(
-            (rows - w + 1 >= starts).all()
-        ):  # whole windows are rows of a view, which are copied as such
+        # Whole windows are rows of a strided view, and need no mask.
+        if bool((rows - w + 1 >= starts).all()):
             lagged = values.unfold(0, w, 1).index_select(0, (rows - w + 1).flatten())
             return (lagged.unflatten(0, rows.shape) - level).flatten(-2)
         lag_rows = rows[..., None] + torch.arange(1 - w, 1, device=rows.device)
@@ -202,18 +199,18 @@ class Units:
 
 
 class Windows(NamedTuple):
-    """Windows of the last W rows, each up to a row that is forecast from.
+    """Windows of the last W rows before and at each forecast origin.
 
     Attributes
     ----------
     level, spread : Tensor of shape (..., C + E) and (..., C)
-        As in `Units`, at the last row of each window.
+        Local level and spread at the last row of each window, as in `Units`.
     lags : callable
-        Takes numbers of columns; returns their deviations from the level, as `Units.lags`.
+        Maps positions of columns to their deviations from the level, as `Units.lags`.
     strength : Tensor of shape (..., J) or (..., C, J), optional
-        Autocorrelations of the windows at the seasons, where they are known already.
+        Autocorrelations of the windows at the seasons, if precomputed.
     path : Tensor of shape (..., h, C), optional
-        Forecasts of the linear path beyond the level, where they are known already.
+        Forecasts of the linear path relative to the level, if precomputed.
 
     Examples
     --------
@@ -234,24 +231,24 @@ class Windows(NamedTuple):
 
     @classmethod
     def of(cls, rows: Tensor, count: Tensor, varies: Tensor, *, local_level: bool) -> Windows:
-        """Windows of the last rows of units, each by itself.
+        """Windows of the last W rows of each unit.
 
         Parameters
         ----------
         rows : Tensor of shape (U, W, C + E)
-            Standardised; those not known come first.
+            Standardised rows, preceded by padding.
         count : Tensor of shape (U, 1)
-            How many are known.
+            Number of rows after the padding.
         varies : Tensor of shape (U, C)
-            1, or 0 for units without variation.
+            1, or 0 for constant units.
         local_level : bool
             As in `make_units`.
         """
         known = torch.arange(rows.shape[1]) >= rows.shape[1] - count
         level, spread = torch.zeros_like(rows[:, -1]), varies
         if local_level:
-            # `window_moments` adds up whole panels row by row; of one window two passes are exact.
-            # From the last row, so that a constant window has its value as level and no spread.
+            # Two passes are exact, and cheap for one window; `window_moments` serves whole panels.
+            # Differences from the last row make the spread of a constant window exactly zero.
             away = torch.where(known[..., None], rows - rows[:, -1:], 0.0)
             mean = away.sum(1) / count
             centred = torch.where(known[..., None], away - mean[:, None], 0.0)
@@ -266,7 +263,7 @@ class Windows(NamedTuple):
 
 
 def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
-    r"""Correlation of windows with themselves some steps before.
+    r"""Autocorrelations of windows.
 
     .. math:: \rho_k = \sum_{t > k} d_t d_{t-k}
         \Big/ \sqrt{\textstyle\sum_{t > k} d_t^2 \sum_{t > k} d_{t-k}^2}
@@ -274,21 +271,21 @@ def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
     Parameters
     ----------
     windows : Tensor of shape (..., C, W)
-        Deviations from the mean of the window, zero before the series began.
+        Deviations from the mean of the window; zero before the start of the series.
     lags : sequence of int
         Each less than W.
 
     Returns
     -------
     Tensor of shape (..., len(lags))
-        A mean over the C columns; zero for one that does not vary.
+        Mean over the C columns, with zero for a constant column.
     """
     correlations = []
     for lag in lags:
         late, early = windows[..., lag:], windows[..., :-lag]
         squares = late.square().sum(-1) * early.square().sum(-1)
         varies = squares > 0
-        # One where nothing varies: the derivative of a root of zero is not a number.
+        # 1 for a constant window: the derivative of the root of zero would be NaN.
         size = torch.where(varies, squares, 1.0).sqrt()
         product = (late * early).sum(-1)
         correlations.append(torch.where(varies, product / size, 0.0).mean(-1))
@@ -296,7 +293,7 @@ def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
 
 
 def floored_spread(variance: Tensor, varies: Tensor) -> Tensor:
-    """Local spread (..., C) from the variances of all columns; with a floor where it `varies`."""
+    """Local spread, shape (..., C), from variances; with a floor where the series `varies`."""
     return (variance[..., : varies.shape[-1]] + (SPREAD_FLOOR * varies) ** 2).sqrt()
 
 
@@ -306,14 +303,14 @@ def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
     Parameters
     ----------
     rows : Tensor of shape (..., C + E)
-        Standardised.
+        Standardised rows.
     level, spread : Tensor of shape (..., C + E) and (..., C)
         Local level and spread of these rows.
 
     Returns
     -------
     Tensor of shape (..., C + E)
-        Targets as deviations from their level over their spread; exogenous columns as they are.
+        Targets as deviations from the level over the spread; exogenous columns unchanged.
 
     Examples
     --------
@@ -323,13 +320,13 @@ def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
     tensor([2., 5.])
     """
     c = spread.shape[-1]
-    # A spread of zero belongs to a constant stretch, whose deviation is zero as well.
+    # A spread of zero means a constant window, whose deviation is zero as well.
     scale = torch.where(spread > 0, spread, torch.ones_like(spread))
     return torch.cat([(rows[..., :c] - level[..., :c]) / scale, rows[..., c:]], -1)
 
 
 def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings: Settings) -> Units:
-    """Units of series.
+    """Build the units of series.
 
     Parameters
     ----------
@@ -339,7 +336,7 @@ def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings:
         Series i has the rows indptr[i] to indptr[i + 1].
     scaling : Scaling
     settings : Settings
-        Jointly, a series is a unit; otherwise each of its targets is, with the
+        A series is a unit if ``settings.joint``; otherwise each of its targets is a unit, with all
         exogenous columns.
 
     Returns
@@ -363,13 +360,13 @@ def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings:
 
 
 def units_of_each(rows: Sequence[Standardised], settings: Sequence[Settings]) -> list[Units]:
-    """Units of several fits, of which only input sizes and local levels differ."""
+    """Build the units of several fits whose settings differ in input size and local level only."""
     by_window: dict[tuple[int, bool], list[int]] = {}
     for i, of_fit in enumerate(settings):
         by_window.setdefault((of_fit.input_size, of_fit.local_level), []).append(i)
     units: dict[int, Units] = {}
     for alike in by_window.values():
-        # Together: the moments of windows are summed step by step, of all units at once.
+        # Together, as the moments of windows loop over steps and are vectorised over units.
         lengths = np.concatenate([rows[i].lengths for i in alike])
         together = _units_of(
             np.concatenate([rows[i].values for i in alike]),
@@ -387,7 +384,7 @@ def _units_of(
 ) -> Units:
     n_targets = constant.shape[1]
     if not settings.joint and n_targets > 1:
-        # Every target by itself, (N C, 1 + E): the rows of each series once a target.
+        # Repeat the rows of each series for each target, shape (N C, 1 + E).
         lengths = np.repeat(np.diff(indptr), n_targets)
         begin = np.repeat(indptr[:-1], n_targets)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
@@ -414,7 +411,7 @@ def make_units(
     constant: np.ndarray,
     local_level: bool,
 ) -> Units:
-    """Units from rows of units.
+    """Build units from the rows of units.
 
     Parameters
     ----------
@@ -423,9 +420,9 @@ def make_units(
     indptr : ndarray of shape (U + 1,)
     window, n_targets : int
     constant : boolean ndarray of shape (U, C)
-        Units without variation: their spread has no floor, so their forecast is their level.
+        True for constant units. Their spread has no floor, so their forecast is their level.
     local_level : bool
-        Without it the level is 0 and the spread 1, or 0 for units without variation.
+        If False, the level is 0 and the spread 1, or 0 for constant units.
     """
     rows = torch.as_tensor(values, dtype=torch.float64)
     bounds = torch.as_tensor(indptr, dtype=torch.int64)
@@ -446,12 +443,12 @@ def by_series(values: Any, per_series: int) -> Any:
     ----------
     values : ndarray or Tensor of shape (S * G, h, c, ...)
     per_series : int
-        Units G of a series: 1, or one a target.
+        Number of units G of a series: 1, or the number of targets.
 
     Returns
     -------
     ndarray or Tensor of shape (S, h, C, ...)
-        With C = G c targets.
+        Values by series, with C = G c targets.
 
     Examples
     --------
@@ -470,8 +467,8 @@ def window_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of the last `window` rows up to each row, within its unit.
 
-    A window is the end of one block of rows and the beginning of the next, each summed by
-    itself: rows before a window do not enter its moments, not even by rounding.
+    Every window is the end of one block of rows and the beginning of the next. Blocks are summed
+    separately, so that rows before a window do not affect its moments, not even by rounding.
 
     Parameters
     ----------
@@ -483,8 +480,8 @@ def window_moments(
     Returns
     -------
     mean, variance : ndarray of shape (N, C)
-        Of fewer rows at a unit's start. Where a window is constant, the mean is its value and
-        the variance zero, exactly.
+        Moments, of fewer rows at the start of a unit. In a constant window the mean is exactly its
+        value, and the variance exactly zero.
     """
     mean, variance = np.empty_like(values), np.empty_like(values)
     padded = indptr + window * np.arange(len(indptr))  # the last block of a unit need not be whole
@@ -499,10 +496,10 @@ def window_moments(
 
 
 def _moments(values: np.ndarray, indptr: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
-    """Moments of windows, joined from those of two neighbouring blocks of a window's length."""
+    """Moments of windows, combined from two neighbouring blocks of the length of a window."""
     lengths = np.diff(indptr)
     offset = np.arange(len(values)) - np.repeat(indptr[:-1], lengths)
-    first = np.flatnonzero(offset % window == 0)  # of every block of a window's length
+    first = np.flatnonzero(offset % window == 0)  # first row of each block
     size = np.diff(np.append(first, len(values)))
     mean, squares = _running(values, first, size, 1)
     in_last = offset % window + 1  # rows of a window in the block of its last row
@@ -510,7 +507,7 @@ def _moments(values: np.ndarray, indptr: np.ndarray, window: int) -> tuple[np.nd
     if len(late):
         before_mean, before_squares = _running(values, first + size - 1, size, -1)
         start, share = late - window + 1, (in_last[late] / window)[:, None]
-        # Two samples as one: the mean by their shares, the squares with those between them.
+        # Pool two samples (Chan et al.): squares within each, and between their means.
         away = mean[late] - before_mean[start]
         mean[late] = before_mean[start] + share * away
         squares[late] += before_squares[start] + away**2 * share * (1 - share) * window
@@ -520,11 +517,11 @@ def _moments(values: np.ndarray, indptr: np.ndarray, window: int) -> tuple[np.nd
 def _running(
     values: np.ndarray, first: np.ndarray, size: np.ndarray, step: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sum of squares about it from the `first` row of a block on, up to each row."""
+    """Mean, and sum of squares about it, of the rows from the `first` of a block to each row."""
     place = np.arange(size.max())
     rows = first[:, None] + step * np.minimum(place, size[:, None] - 1)
-    # From the first value, which is in every sample: the difference of squares below loses no more
-    # digits than the number of rows has, and of a constant block both are zero.
+    # Deviations from the first value, which is in every sample: the difference of squares below
+    # loses no more digits than the number of rows has, and is exactly zero in a constant block.
     origin = values[first][:, None]
     away = values[rows] - origin
     total, count = away.cumsum(1), (place + 1)[:, None]
@@ -544,9 +541,9 @@ def full_origins(
     starts: Tensor | None = None,
     most: int = MOST_ROWS,
 ) -> tuple[Tensor, Tensor]:
-    """Rows from `begin` on with all targets before `ends`, and the start of the unit of each.
+    """Rows from `begin` on whose targets all lie before `ends`, and the starts of their units.
 
-    A `subset` of them where there are more than `most`.
+    At most `most` rows, drawn by `subset`.
     """
     counts = (ends - horizon - begin).clamp(min=0)
     before = counts.cumsum(0)
@@ -557,9 +554,9 @@ def full_origins(
 
 
 def regression_origins(units: Units, ends: Tensor, horizon: int) -> tuple[Tensor, Tensor]:
-    """Rows for the linear path: those with a whole window, as forecasts have it, if they do.
+    """Rows to estimate the linear path from: rows with a whole window, as at the forecast origin.
 
-    All rows where those are fewer than the coefficients of a step.
+    All rows if there are fewer than the coefficients of a step.
     """
     whole = full_origins(units.starts + units.window - 1, ends, horizon, units.starts)
     if len(whole[0]) >= units.n_targets * units.window:
@@ -568,20 +565,17 @@ def regression_origins(units: Units, ends: Tensor, horizon: int) -> tuple[Tensor
 
 
 def validation_origins(units: Units, split: Tensor, horizon: int) -> tuple[Tensor, Tensor]:
-    """Rows whose targets all lie in the validation part, which begins at `split`."""
+    """Rows whose targets all lie in the validation part, from `split` on."""
     return full_origins(split - 1, units.indptr[1:], horizon, units.starts)
 
 
 def validation_starts(units: Units, settings: Settings) -> Tensor:
-    """First row (U,) of the validation part of each unit; its end where it has none."""
+    """First row of the validation part of each unit, (U,); the end of the unit if it has none."""
     return units.starts + torch.from_numpy(settings.training_rows(units.lengths.numpy()))
 
 
 def some_units(split: Tensor, ends: Tensor, most: int) -> Tensor:
-    """Mask (U,) of units with rows from `split` to `ends`, of which there are about `most`.
-
-    All of them where there are fewer rows.
-    """
+    """Mask of units, (U,), drawn so that they have about `most` rows from `split` to `ends`."""
     rows = ends - split
     validated = torch.nonzero(rows > 0).flatten()
     count = max(1, len(validated) * most // int(rows.sum()))
@@ -591,10 +585,9 @@ def some_units(split: Tensor, ends: Tensor, most: int) -> Tensor:
 
 
 def subset(count: int, most: int) -> Tensor:
-    """Numbers of at most `most` of `count` items, in order, the same at every call.
+    """Draw at most `most` of `count` positions at random, sorted; the same at every call.
 
-    Drawn at random: a fixed stride would pick up the order of the rows, such as one hour
-    of the day or one of several targets.
+    A fixed stride could select one hour of the day only, or one of several targets.
     """
     if count <= most:
         return torch.arange(count)
@@ -603,7 +596,7 @@ def subset(count: int, most: int) -> Tensor:
 
 
 def sample_rows(units: Units, most: int) -> Tensor:
-    """Last rows (B, T) of some units of at least the median length, at most `most` of each."""
+    """Last rows, shape (B, T), T <= `most`, of a sample of units of at least median length."""
     length = min(int(units.lengths.median()), most)
     ends = units.indptr[1:][units.lengths >= length]
     return ends[subset(len(ends), SAMPLE_UNITS), None] + torch.arange(-length, 0)

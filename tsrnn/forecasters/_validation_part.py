@@ -1,4 +1,4 @@
-"""Rows of a validation part: how many, and how many independent errors they give."""
+"""Size of the validation part, and the number of independent errors in it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from tsrnn.contract import effective_number, frequency_defaults
 from tsrnn.data import Panel
 
-FEWEST_ROWS = 8  # of any series
-MANY_SERIES = 30  # together they give enough errors, so that less of each validates
+FEWEST_ROWS = 8  # least length of a series
+MANY_SERIES = 30  # number of series from which on a fifth of each is not needed
 
 
 def usual_horizon(panel: Panel) -> int:
-    """Horizon by frequency, at most a third of the shortest series."""
+    """Default horizon of the frequency, at most a third of the shortest series."""
     return max(1, min(frequency_defaults(panel.layout).horizon, int(panel.lengths.min()) // 3))
 
 
 def validation_size(lengths: np.ndarray, horizon: int) -> int:
-    """Enough for twenty forecast errors of every step, and a fifth of the data if series are few.
+    """Number of validation rows: twenty errors of each step, and a fifth of the rows if few series.
 
-    At most a third of the shortest series of three horizons.
+    At most a third of the shortest series that has three horizons.
     """
     long = lengths[lengths >= three_horizons(horizon)]
     shortest = int(long.min())
@@ -31,17 +31,17 @@ def validation_size(lengths: np.ndarray, horizon: int) -> int:
 
 
 def three_horizons(horizon: int) -> int:
-    """Rows of a series that can train and validate: three horizons."""
+    """Least length of a series that trains and validates: three horizons."""
     return max(FEWEST_ROWS, 3 * horizon)
 
 
 def least_rows(horizon: int, val_size: int) -> int:
-    """Least rows of a series that trains and validates."""
+    """Least length of a series that trains and validates, given the validation size."""
     return val_size + horizon + 2  # two rows to train from, with all their targets
 
 
 def independent_horizons(lengths: np.ndarray, horizon: int) -> float:
-    """Independent forecasts of a horizon that those of all validation rows of a series count as."""
+    """Effective number of independent forecasts in the validation part of a series."""
     if (lengths < three_horizons(horizon)).all():
         return 0.0
     rows = validation_size(lengths, horizon) - horizon + 1

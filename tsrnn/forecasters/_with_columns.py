@@ -1,4 +1,4 @@
-"""Trained networks behind a regression on columns: they forecast what its effects leave."""
+"""Trained networks behind a regression on columns: they forecast its residuals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import ndtri
 
 from tsrnn.contract import (
@@ -31,7 +30,7 @@ from tsrnn.forecasters._columns import (
     state_from_file,
     state_to_file,
 )
-from tsrnn.forecasters._forecast_part import ForecastPart
+from tsrnn.forecasters._forecast_part import ForecastPart, StateOfParts
 from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._scaling import boxcox
 from tsrnn.interpret import ForecastPaths
@@ -45,17 +44,17 @@ if TYPE_CHECKING:
     from tsrnn.forecasters._state import RecurrentState
     from tsrnn.forecasters._summary import NetworkSummary
 
-ORIGINS_AT_ONCE = 64  # whose columns ahead are in memory: of hours, hundreds of each step
+ORIGINS_AT_ONCE = 64  # bounds the memory: hourly data have hundreds of columns at each step
 
 
 @dataclass(frozen=True, eq=False)
-class StateWithColumns(SeriesArrays):
+class StateWithColumns(StateOfParts, SeriesArrays):
     """State of S series whose columns have effects.
 
     Attributes
     ----------
     network : RecurrentState
-        Of what the effects leave.
+        State of the networks, which read the residuals of the regression.
     columns : ColumnState
     last : ndarray of shape (S, C)
         Last row of the targets.
@@ -78,30 +77,19 @@ class StateWithColumns(SeriesArrays):
     target_scale: np.ndarray
 
     @property
-    def ids(self) -> pd.Index:
-        """Names of the series, (S,)."""
-        return self.network.ids
-
-    @property
-    def last_times(self) -> np.ndarray:
-        """Last times of the series, (S,)."""
-        return self.network.last_times
-
-    @property
-    def n_rows(self) -> np.ndarray:
-        """Rows seen of the series, (S,)."""
-        return self.network.n_rows
+    def _by_series(self) -> tuple[RecurrentState]:
+        return (self.network,)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedWithColumns(ForecastPart[StateWithColumns]):
-    """Fitted networks behind a regression on columns, whose effects are put back ahead.
+    """Fitted networks behind a regression on columns, whose effects are added to the forecasts.
 
     Attributes
     ----------
     columns : FittedColumns
     network : FittedNetworks
-        Trained on what the effects of the columns leave, with the columns as inputs.
+        Trained on the residuals of the regression, with the columns as inputs.
     target_scale : ndarray of shape (S, C)
         Standard deviation of each target in the rows fitted to.
 
@@ -131,20 +119,20 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
 
     @property
     def horizon(self) -> int:  # type: ignore[override]
-        """Steps of a forecast where none are asked for."""
+        """Default number of forecast steps."""
         return self.network.horizon
 
     @property
     def point(self) -> str:
-        """Statistic that the point forecast is."""
+        """Statistic that the point forecast estimates."""
         return self.network.point
 
     def with_layout(self, layout: Layout) -> FittedWithColumns:
-        """Same model of data with another layout."""
+        """Replace the layout of the data."""
         return replace(self, network=self.network.with_layout(layout))
 
     def with_supports(self, supports: tuple[Support, ...]) -> FittedWithColumns:
-        """Same model of targets that can have other values."""
+        """Replace the supports of the targets."""
         return replace(self, network=self.network.with_supports(supports))
 
     @property
@@ -153,13 +141,13 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
         return self.network.guarantee
 
     def steps(self, method: str, h: int | None) -> int:
-        """Number of steps that a method is asked for."""
+        """Number of steps for a method; see `FittedNetworks.steps`."""
         return self.network.steps(method, h)
 
     def filter(self, panel: Panel, seen: StateWithColumns | None = None) -> StateWithColumns:
-        """Filter the rows of a panel. `seen` is the state of the series fitted to, as in networks.
+        """State after the rows of a panel; `seen` is the state of the series fitted to.
 
-        Series that were not fitted to have the effects of the panel.
+        New series have the mean coefficients of the series fitted to.
         """
         last = None if seen is None else (seen.last_times[0], seen.last[0])
         from tsrnn.forecasters._fitted import fitted_series  # torch
@@ -172,7 +160,7 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
         return StateWithColumns(network, columns, last_rows(panel), scale)
 
     def advance(self, state: StateWithColumns, panel: Panel) -> StateWithColumns:
-        """State after further rows of all series, in the same order."""
+        """Append rows to all series, given in the same order."""
         left, columns = self.without_effects(state.columns, panel, state.network.tail)
         network = self.network.advance(state.network, left)
         return replace(state, network=network, columns=columns, last=last_rows(panel))
@@ -189,9 +177,9 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
     def without_effects(
         self, state: ColumnState, panel: Panel, past: Sequence[np.ndarray] | None = None
     ) -> tuple[Panel, ColumnState]:
-        """Rows that the effects of the columns leave, without gaps, and the columns after them.
+        """Residuals of the regression without gaps, and the state of the columns after them.
 
-        `past` are rows that they left before. What is missing is that of a season before.
+        Gaps are filled with the value one season earlier; `past` holds the residuals before.
         """
         left, columns = self.columns.advance(state, panel)
         return repeated(left, self.network.settings.season, past), columns
@@ -199,7 +187,7 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
     def effects_ahead(
         self, state: StateWithColumns, h: int, future: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Effects (S, h, C) of the columns ahead, and deviations by their coefficients."""
+        """Effects of the columns ahead and standard errors of the effects, each (S, h, C)."""
         exog = self.columns.exog_ahead(state.columns, h, future)
         times = self.data.times_ahead(state, h)
         matrix, shares = self.columns.ahead(state.columns, times, exog)
@@ -213,17 +201,17 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
         deviation: np.ndarray,
         widening: np.ndarray,
     ) -> dict[str, np.ndarray]:
-        """Forecasts (..., h, C) of what columns leave, and their intervals, with the effects.
+        """Add the effects of columns to forecasts of the residuals.
 
         Parameters
         ----------
-        left : dict of ndarray
-            Under the names of `FittedModel`.
+        left : dict of ndarray of shape (..., h, C)
+            Forecasts of the residuals under the names of `FittedModel`.
         levels : list of float
         shares : ndarray of shape (..., h, C)
             Effects of the columns.
         deviation : ndarray of shape (..., h, C)
-            Standard deviations that their coefficients bring.
+            Standard errors of the effects.
         widening : ndarray that broadcasts to (..., h, C)
             Factors of the widths.
         """
@@ -234,8 +222,8 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
         for level, side in product(levels, ("lo", "hi")):
             name = f"-{side}-{level_name(level)}"
             away, beyond = left[name] - point, ndtri(0.5 + level / 200) * deviation
-            # As if both errors were normal. Where there is no width, as of a constant, there is
-            # none of the coefficients either.
+            # Both errors are treated as normal and independent: their half widths add as roots of
+            # squares. A constant series has no width (sign 0) and gets none from coefficients.
             away = np.sign(away) * widening * np.hypot(away, beyond)
             forecasts[name] = restored(point + away, shares)
         return forecasts
@@ -248,7 +236,7 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
         h: int,
         levels: list[float],
     ) -> dict[str, np.ndarray]:
-        """Forecasts (n, h, C) from n origins within a panel after `state`, in one pass."""
+        """Forecasts, shape (n, h, C), from n origins within a panel after `state`."""
         left, _ = self.without_effects(state.columns, panel, state.network.tail)
         forecasts = self.network.rolling(state.network, left, origins, h, levels)
         shares, deviation = np.empty((2, *forecasts[""].shape))
@@ -262,7 +250,7 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
                 first = origins.first[at] - panel.indptr[i]
                 ahead = matrix[first[:, None] + np.arange(h)]
                 shares[at] = self.columns.clipped(ahead @ coefficients.T)
-                # Origins of a series as steps of it, each from the centre before it.
+                # Each origin has its own centre: the average of the columns up to that row.
                 apart = (ahead - centre[first][:, None]).reshape(1, -1, matrix.shape[1])
                 variance = self.columns.variances(known, apart)
                 deviation[at] = np.sqrt(variance).reshape(len(at), h, -1)
@@ -277,9 +265,9 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
         future: np.ndarray | None,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Draw paths (n, S, h, C) of the network, each with its own draw of the coefficients.
+        """Draw paths, shape (n, S, h, C), each with its own draw of the coefficients.
 
-        The errors that coefficients bring to the steps of a path have one rank.
+        All steps of a path share one normal draw, as they share the coefficients.
         """
         paths = self.network.simulate(state.network, h, n, future, rng)
         point = self.network.forecast(state.network, h, [], future)[""]
@@ -291,7 +279,7 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
     def contributions(
         self, state: StateWithColumns, future: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        """Additive parts (S, h, C) of the (transformed) forecasts: the network's, then columns."""
+        """Additive parts of the (transformed) forecasts, shape (S, h, C): network, then columns."""
         parts = self.network.contributions(state.network, future)
         point = self.network.forecast(state.network, self.horizon, [], future)[""]
         times = self.data.times_ahead(state, self.horizon)
@@ -300,7 +288,7 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
         if (exponent := self.network.scaling.boxcox) is not None:
             added = effects.sum(-1)
             change = boxcox(point + added, exponent) - boxcox(point, exponent)
-            # The derivative where a quotient of differences has no digits.
+            # The derivative replaces the difference quotient where that loses all digits.
             small = np.abs(added) < 1e-6 * point
             slope = change / np.where(small, 1.0, added)
             effects = effects * np.where(small, point ** (exponent - 1), slope)[..., None]
@@ -308,7 +296,7 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
 
     @property
     def trained(self) -> FittedNetworks:
-        """Networks behind the regression."""
+        """Networks behind the regression, without it."""
         return self.network
 
     @property
@@ -349,9 +337,9 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
 def fit_columns(
     arguments: Arguments, data: FittedData, panel: Panel, settings: Settings
 ) -> FittedColumns | None:
-    """Regression of a panel on the columns known ahead; None where these have no effects.
+    """Fit the regression of a panel on the columns known ahead; None if none has an effect.
 
-    Columns of history alone are left to the network; static ones are inputs of it, too.
+    Columns not known ahead are left to the network. Static columns are inputs of both.
 
     Raises
     ------
@@ -373,7 +361,7 @@ def fit_columns(
         data,
         settings.season if settings.season <= LONGEST_SEASON else 1,
         kinds | dict.fromkeys((name for name in history if name not in data.static), ("none",)),
-        factors=settings.boxcox is not None,  # what they leave is positive, to be transformed
+        factors=settings.boxcox is not None,  # dividing keeps the residuals positive for Box-Cox
     )
     return columns if any(term.column >= 0 for term in columns.effects.terms) else None
 
@@ -384,12 +372,12 @@ def with_columns_from_file(
     network: FittedNetworks,
     state: RecurrentState,
 ) -> tuple[FittedWithColumns, StateWithColumns]:
-    """Regression and networks that `FittedWithColumns.to_file` wrote, the networks read before.
+    """Read the regression that `FittedWithColumns.to_file` wrote; `network` is read already.
 
     Raises
     ------
     DamagedFileError
-        With the field or array that is not as it was written.
+        With the damaged field or array.
     """
     data, season = network.data, network.settings.season
     season = season if season <= LONGEST_SEASON else 1
@@ -406,5 +394,5 @@ def with_columns_from_file(
 
 
 def last_rows(panel: Panel) -> np.ndarray:
-    """Last rows (S, C) of the targets of each series."""
+    """Last row of the targets of each series, shape (S, C)."""
     return panel.values[panel.indptr[1:] - 1]

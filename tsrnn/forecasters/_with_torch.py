@@ -1,6 +1,6 @@
-"""Names of the room that need torch; all are loaded with the first that is asked for."""
+"""Names of `tsrnn.forecasters` that need torch, loaded together on first use."""
 
-# ruff: noqa: F401 (`tsrnn.forecasters` gives them)
+# ruff: noqa: F401 (exported by `tsrnn.forecasters`)
 
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._fitted import FittedNetworks
