@@ -886,6 +886,13 @@ def residual_distributions(
     """Residual distributions of several networks, each as `FittedPrior.residual_forecasts`."""
     first, units = networks[0], networks[0].counting(state)
     season, priors = first.season_length, [network.prior for network in networks]
+    counted = None
+    if first.counts is not None and units.any():
+        rows, lengths = (part[units] for part in state.last_rows)
+        counted = count_forecasts(rows, lengths, season, h, first.counts)
+        if units.all():  # no network is asked
+            quantiles, nothing = counted.quantile(PROBABILITIES), np.empty((len(units), 0))
+            return [Forecasts(counted.mean, quantiles, counted.weights, nothing)] * len(networks)
     widths = [network.widths_of_series for network in networks]
     rows, counts, outliers = first.rows_read(state)
     raw, earlier = state.last_rows[0], state.earlier_rows
@@ -898,10 +905,8 @@ def residual_distributions(
         others = forecasts_by(priors, shifted, counts[ending], season, h, widths, earlier[ending])
         pairs = zip(forecasts, others, strict=True)
         forecasts = [of_network.mixed(other, ending, probability) for of_network, other in pairs]
-    if first.counts is None or not units.any():
+    if counted is None:
         return forecasts
-    rows, lengths = (part[units] for part in state.last_rows)
-    counted = count_forecasts(rows, lengths, season, h, first.counts)
     return [first.with_counts(of_network, units, counted) for of_network in forecasts]
 
 
