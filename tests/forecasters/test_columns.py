@@ -116,7 +116,7 @@ def test_contributions_add_up(model):
 def test_contributions_of_a_panel_add_up(factors):
     df = PANEL.assign(y=np.exp(PANEL["y"] / 30)) if factors else PANEL
     model = ParaRNNForecaster(H, known_ahead=KNOWN).fit(df[df["ds"] < "2019"])
-    assert model.fitted_.columns.effects.logarithms == factors
+    assert model.fitted_.regression.effects.logarithms == factors
     ahead = df[df["ds"] >= "2019"].groupby("unique_id").head(H).drop(columns="y")
     forecast = model.predict(X_future=ahead).sort_values(["unique_id", "ds"])["ParaRNN"]
     parts = model.contributions(X_future=ahead)
@@ -202,7 +202,7 @@ def test_columns_not_known_ahead_act_through_their_past(later_model):
     true = df["y"][-2 * H :][:H].to_numpy()
     # Two steps are known from the last rows of the column.
     assert np.abs(forecast[:2] - true[:2]).max() < 1.0
-    assert all(term.lag or term.decay for term in model.fitted_.columns.effects.terms)
+    assert all(term.lag or term.decay for term in model.fitted_.regression.effects.terms)
     rolling = model.predict_rolling(df[-2 * H :], h=H)
     expected = model.update(df[-2 * H : -H]).predict()["y"]
     last = rolling[rolling["cutoff"] == rolling["cutoff"].max()]["y"]
@@ -326,7 +326,7 @@ def test_a_constant_series_stays_as_it_is(alone, value):
 def test_columns_far_from_those_of_the_past_do_not_overflow():
     df = FRAME.assign(y=np.exp(FRAME["y"] / 30))
     model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(df[: -2 * H])
-    assert model.fitted_.columns.effects.logarithms
+    assert model.fitted_.regression.effects.logarithms
     for size in (1e6, -1e6):
         forecast = model.predict(X_future=AHEAD[:H].assign(price=size))
         assert np.isfinite(forecast.to_numpy()).all()
@@ -351,7 +351,7 @@ def test_units_of_a_new_series_do_not_matter():
     unit = 3.0 ** PANEL["unique_id"].str[1:].astype(int)
     past = PANEL.assign(y=unit * (PANEL["y"] - 60))[PANEL["ds"] < "2019"]
     model = ParaRNNForecaster(H, known_ahead=KNOWN).fit(past[past["unique_id"] != "s3"])
-    assert model.fitted_.columns.effects.alike == "changes"
+    assert model.fitted_.regression.effects.alike == "changes"
     ahead = PANEL[(PANEL["unique_id"] == "s3") & (PANEL["ds"] >= "2019")][:H].drop(columns="y")
     new = past[past["unique_id"] == "s3"]
     widths = []
@@ -383,7 +383,7 @@ def test_a_history_of_fewer_rows_is_forecast_from_these():
     )
     model = ParaRNNForecaster(H, target="y").fit(df)
     ahead = model.fitted_.exog_ahead(model.state_, H, None)[0, :, 0]
-    if model.fitted_.columns.later:
+    if model.fitted_.regression.later:
         assert np.abs(ahead - (40 + np.arange(H))).max() < 1.0
     assert np.abs(model.predict()["y"].to_numpy() - (5 + 2 * (39 + np.arange(H)))).max() < 3.0
 
@@ -408,7 +408,7 @@ def test_effects_of_columns_not_known_ahead_are_late():
 def test_columns_too_large_for_a_curve_are_refused():
     df = FRAME.assign(y=FRAME["price"] ** 2)
     model = ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(df[: -2 * H])
-    assert any(term.knots for term in model.fitted_.columns.effects.terms)
+    assert any(term.knots for term in model.fitted_.regression.effects.terms)
     with pytest.raises(ValueError, match="whose effects are finite"):
         model.predict(X_future=AHEAD[:H].assign(price=1e200))
 
@@ -503,7 +503,7 @@ def test_columns_that_are_rarely_there_are_left_out():
 
 def test_a_variance_that_rounding_made_negative_is_zero():
     columns = ParaRNNForecaster(H, target="y", known_ahead=KNOWN).fit(PAST)
-    fitted, state = columns.fitted_.columns, columns.state_.columns
+    fitted, state = columns.fitted_.regression, columns.state_.columns
     wrong = replace(fitted.effects, covariance=0 * fitted.effects.covariance - 1e-20)
     ahead = np.ones((1, H, wrong.scale.size))
     assert (replace(fitted, effects=wrong).variances(state, ahead) == 0).all()
@@ -631,7 +631,7 @@ def test_weeks_have_the_time_of_the_year_without_columns(tmp_path):
 
 
 def test_weeks_of_a_year_have_no_effect_of_the_calendar():
-    assert ParaRNNForecaster(8).fit(weekly_co2()[:100]).fitted_.columns is None
+    assert ParaRNNForecaster(8).fit(weekly_co2()[:100]).fitted_.regression is None
 
 
 @pytest.mark.parametrize("amplitude", [0, 3, 10, 30])
@@ -640,5 +640,5 @@ def test_the_time_of_the_year_of_days_is_found_whatever_its_size(amplitude):
     wave = 50 + amplitude * np.sin(2 * np.pi * days.day_of_year.to_numpy() / 365)
     y = pd.Series(wave + np.random.default_rng(0).standard_normal(860), days, name="y")
     model = ParaRNNForecaster(60, prior="only").fit(y[:800])
-    assert (model.fitted_.columns is not None) == (amplitude > 0)
+    assert (model.fitted_.regression is not None) == (amplitude > 0)
     assert np.abs(model.predict().to_numpy() - wave[800:]).mean() < 0.6

@@ -64,7 +64,7 @@ def additive(frame):
 @pytest.mark.parametrize("factors", [False, True])
 def test_components_add_up_to_data_and_forecast(factors):
     model, past, ahead = panel_model(factors)
-    assert model.fitted_.columns.effects.logarithms == factors
+    assert model.fitted_.regression.effects.logarithms == factors
     frame = model.components(X_future=ahead)
     np.testing.assert_allclose(additive(frame), frame["fit"], rtol=1e-9)
     seen = frame.dropna(subset="data")

@@ -126,7 +126,7 @@ def test_new_series_have_effects_on_the_scale_on_which_series_are_alike(unit):
         y = 100 * np.exp(rng.normal(0, 0.5)) + size * rng.normal(size=60) + effect
         parts.append(pd.DataFrame({"unique_id": f"s{number}", "ds": days, "y": y, "x": x}))
     model = ParaRNNForecaster(1, known_ahead="x").fit(pd.concat(parts[:-1]))
-    assert model.fitted_.columns.effects.alike == {"same": "units", "own": "changes"}[unit]
+    assert model.fitted_.regression.effects.alike == {"same": "units", "own": "changes"}[unit]
     ahead = pd.DataFrame({"unique_id": "s39", "ds": [days[-1] + pd.Timedelta(days=1)]})
     with_x, without_x = (
         model.predict(X=parts[-1], h=1, X_future=ahead.assign(x=x))["ParaRNN"].item()

@@ -84,7 +84,7 @@ def test_forecasts_are_those_of_what_a_linear_effect_leaves():
     assert effects["effect of"].tolist() == ["price"]
     slope = effects["coef"].item()
     assert slope == pytest.approx(-3, abs=0.3)
-    location = model.fitted_.columns.effects.location.item()
+    location = model.fitted_.regression.effects.location.item()
     left = PAST.assign(y=PAST["y"] - slope * (PAST["price"] - location))
     plain = make(ParaRNNForecaster, effects=dict.fromkeys(KNOWN, "none"), season_length=1).fit(left)
     assert isinstance(plain.fitted_, FittedNetworks)
@@ -103,7 +103,7 @@ def test_contributions_sum_to_the_forecast(model):
 @pytest.mark.parametrize("use_boxcox", ["log", 0.5])
 def test_effects_on_transformed_series_are_factors(use_boxcox):
     model = make(use_boxcox=use_boxcox).fit(FACTOR[:-H])
-    assert model.fitted_.columns.effects.logarithms
+    assert model.fitted_.regression.effects.logarithms
     ahead = FACTOR[KNOWN][-H:]
     forecast = model.predict(X_future=ahead, level=80)
     assert np.abs(np.log(forecast["y"] / FACTOR["y"][-H:])).max() < 0.2
@@ -199,7 +199,7 @@ def test_columns_without_an_effect_leave_the_network_alone():
 
 def test_columns_of_history_are_left_to_the_network():
     model = make(known_ahead="price").fit(PAST)
-    assert [term.column for term in model.fitted_.columns.effects.terms] == [0]
+    assert [term.column for term in model.fitted_.regression.effects.terms] == [0]
     ahead = LATER[["price"]][:H]
     other = PAST.assign(noise=-PAST["noise"])
     first, second = (model.predict(df, h=H, X_future=ahead)["y"] for df in (PAST, other))

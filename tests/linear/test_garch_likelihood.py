@@ -77,7 +77,8 @@ def test_likelihood_equals_that_of_arch(vol, density, mean, order):
     y, model = series(scale=4.0), model_of(vol, density, MEANS[mean], *order)
     params, lengths, whole = params_of(model, 4.0), np.array([len(y)]), np.array([0])
     sample = sample_of(model, y[None], lengths, spread_of(y[None], lengths))
-    presample = presample_of(model, sample, "backcast", *mean_start(model, sample)[1:])
+    start = mean_start(model, sample)
+    presample = presample_of(model, sample, "backcast", start.first, start.variance)
     likelihood = Likelihood(model, Lanes(sample.inputs), sample.n_obs, presample)
     matrix, offset = to_user(model, sample.centre, sample.scale)
     inside = np.linalg.solve(matrix, (params - offset)[..., None])[..., 0]
@@ -336,7 +337,8 @@ def test_information_is_the_expected_outer_product_of_scores(vol, density):
 def test_scoring_and_exact_evaluations_have_the_same_value_and_slope():
     model, y = model_of("gjr", "t", MEANS["AR"]), np.stack([series(90, s) for s in range(20)])
     sample = sample_of(model, y, np.full(20, 90), spread_of(y, np.full(20, 90)))
-    presample = presample_of(model, sample, "fcp", *mean_start(model, sample)[1:])
+    start = mean_start(model, sample)
+    presample = presample_of(model, sample, "fcp", start.first, start.variance)
     likelihood = Likelihood(model, Lanes(sample.inputs), sample.n_obs, presample)
     params, units = np.tile(params_of(model), (5, 1)), np.array([3, 4, 9, 15, 19])
     exact = likelihood.evaluate(params, units, True)
