@@ -25,6 +25,8 @@ from tsrnn.export._torch import archive_of, metadata_of, traced
 onnx = pytest.importorskip("onnx", reason="the extra onnx")
 pytest.importorskip("onnxscript", reason="the extra onnx")
 pytest.importorskip("onnxruntime", reason="the extra onnx")
+# Tracing a forecaster takes half a minute; refusals and metadata have tests beside these.
+pytestmark = pytest.mark.slow
 
 COLUMNS = ("y", "known", "other")
 LEVELS = [80, 95]
@@ -193,7 +195,6 @@ def test_files_hold_no_path_of_this_machine(written, name):
         assert path.encode() not in content
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cls", "changes", "levels"),
     [

@@ -99,7 +99,7 @@ def run(strategy, folder):
     [
         pytest.param("ddp", 2, marks=pytest.mark.slow),
         pytest.param("ddp_spawn", 1, marks=pytest.mark.slow),
-        pytest.param("ddp_fork", 1, marks=fork),
+        pytest.param("ddp_fork", 1, marks=[fork, pytest.mark.slow]),
     ],
 )
 def test_is_one_process_with_twice_the_batch(tmp_path, alone, strategy, scripts):

@@ -189,7 +189,7 @@ def test_kernels_parallel_in_time_compile(cell, steps, lengths, pretend, draw):
     assert all(made is first for made in more)
 
 
-@pytest.mark.few("None")
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", [None, [9, 4]])
 def test_a_later_launch_has_the_arguments_of_the_first(lengths, pretend, draw, monkeypatch):
     from triton.compiler.compiler import CompiledKernel
@@ -244,7 +244,7 @@ def test_a_later_launch_has_the_arguments_of_the_first(lengths, pretend, draw, m
 
 
 # A compilation of these takes seconds: each value of each of the four is there once.
-@pytest.mark.few("64-torch.float32-512-128-80")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("units", "dtype", "lanes", "most", "capability"),
     [

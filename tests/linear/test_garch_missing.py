@@ -92,6 +92,7 @@ class TestAgainstALoop:
         np.testing.assert_allclose(model.conditional_volatility() ** 2, variances, rtol=1e-10)
         assert model.nobs_.iloc[0] == np.isfinite(y).sum()
 
+    @pytest.mark.few("garch-normal", "gjr-t", "egarch-t")
     def test_gradient(self, vol, distribution):
         y = returns(200)[1]
         y[0] = 0.3
