@@ -1,7 +1,7 @@
 """Kalman filter of structural models as LLVM functions: models are lanes, effects a ring.
 
-A state has d = 3 + m fields: level, slope, autoregression and m effects of a season, of which a
-row observes the level, the autoregression and one effect. States and covariances of a tile of
+A state has d = 3 + m fields: level, slope, autoregression and m effects of a season. A row
+observes the level, the autoregression and one effect. States and covariances of a tile of
 models are in working memory, so that d is an argument and all season lengths share the code.
 """
 

@@ -111,7 +111,7 @@ class UnobservedComponents(StateSpaceForecaster):
     seasonal : int, "auto" or None, default "auto"
         Steps of a season; None for no season. "auto" takes the season of the frequency, and leaves
         it out, and says so in `messages_`, for series of less than two seasons and six rows, and
-        where it has more than 24 steps, each of which is a state.
+        where it has more than 24 steps: each step is a state.
     stochastic_seasonal : bool, default True
     cycle, stochastic_cycle, damped_cycle : bool, default False
     autoregressive : int, optional

@@ -277,8 +277,8 @@ def johansen(values: np.ndarray, order: int, rank: int) -> np.ndarray:
     r"""Cointegrating vectors (n, rank) by reduced-rank regression (Johansen, 1988).
 
     The eigenvectors of :math:`S_{10} S_{00}^{-1} S_{01} v = \lambda S_{11} v` with the largest
-    eigenvalues, where S are moments of differences (0) and lagged levels (1) of which
-    constants and `order` lagged differences have been partialled out. The first `rank` rows are the
+    eigenvalues, where S are moments of differences (0) and lagged levels (1), after
+    constants and `order` lagged differences are partialled out. The first `rank` rows are the
     identity.
     """
     n = values.shape[1]

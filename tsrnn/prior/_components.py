@@ -233,7 +233,7 @@ class LastRows:
     def of(
         cls, values: np.ndarray, observed: np.ndarray, counts: np.ndarray, season_length: int
     ) -> LastRows:
-        """Scale values (S, K) at observed rows (K,), of which each unit has the first `counts`."""
+        """Scale values (S, K) at observed rows (K,); each unit has the first `counts` rows."""
         scaled = scale_rows(values, observed, counts, season_length)
         series, last = np.arange(len(values)), counts - 1
         return cls(

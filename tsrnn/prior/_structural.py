@@ -559,7 +559,7 @@ class ScaledRows(NamedTuple):
 def scale_rows(
     values: np.ndarray, rows: np.ndarray, lengths: np.ndarray, season_length: int
 ) -> ScaledRows:
-    """Scale values (S, T) at observed `rows` (T,), of which series i has the first `lengths[i]`."""
+    """Scale values (S, T) at observed `rows` (T,); series i has the first `lengths[i]`."""
     alive = np.arange(values.shape[1]) < lengths[:, None]
     positive = np.minimum.accumulate(np.where(alive, values, 1.0), 1) > 0
     # Less the first row, because a large level would cost the changes their digits.

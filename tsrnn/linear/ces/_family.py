@@ -58,7 +58,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class CESFamily(Family):
-    """Models of complex exponential smoothing, of which each unit takes the best.
+    """Models of complex exponential smoothing; each unit takes the best.
 
     Attributes
     ----------

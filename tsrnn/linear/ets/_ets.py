@@ -80,7 +80,7 @@ _NUMBERS = 2**20  # in the paths of a batch: arrays of a step fit into the secon
 
 @dataclass(frozen=True)
 class ETSFamily(Family):
-    """Models of exponential smoothing, of which each unit takes the best.
+    """Models of exponential smoothing; each unit takes the best.
 
     Attributes
     ----------
