@@ -79,8 +79,8 @@ def diagnose(forecasts: Any, df: Any = None, *, lags: int | None = None) -> Diag
     -----
     Errors are out of sample, and the degrees of freedom of the tests are not reduced for
     estimated parameters. Cutoffs of a backtest lie `step_size` steps apart: a lag is then
-    `step_size` steps, and dependence between nearer errors is not seen. Normality is not needed for point
-    forecasts, nor for conformal intervals. PITs are grouped by the quantiles there are: for a
+    `step_size` steps, and dependence between nearer errors is not seen. Normality is not needed for
+    point forecasts, nor for conformal intervals. PITs are grouped by the quantiles there are: for a
     forecaster the nine deciles, from intervals of 20, 40, 60 and 80 percent around the point as
     the median, which it is for symmetric distributions only.
 
