@@ -356,6 +356,15 @@ class TestForecasts:
             clone(model).fit(long[~last]).score(long[last])
         )
 
+    def test_weights_by_a_network_for_counts(self):
+        counts = pd.Series(np.random.default_rng(0).poisson(0.8, 60), name="y").to_frame()
+        model = Combination.recurrent(horizon=2, season_length=1).fit(counts)
+        points = np.stack([m.predict(2).squeeze() for m in model.forecasters_.values()])
+        forecast = model.predict(level=80)
+        assert forecast.notna().all(axis=None)
+        point = forecast.iloc[:, 0]
+        assert ((points.min(0) <= point) & (point <= points.max(0))).all()
+
     @pytest.mark.slow
     def test_weights_by_a_network_with_columns(self, tmp_path):
         rng = np.random.default_rng(0)

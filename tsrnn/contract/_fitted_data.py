@@ -378,7 +378,7 @@ def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> li
     given = [] if given is None else given
     known = [given] if isinstance(given, str | int) and not isinstance(given, bool) else given
     if not isinstance(known, Sequence):
-        raise TypeError(f"{argument} must be a column name or a list of them; got {quote(given)}")
+        raise TypeError(f"{argument} must be a column name or a list of them; got {given!r}")
     columns, ignored = panel.exog_columns, panel.layout.ignored
     present = {*columns, *ignored}
     absent = [name for name in known if not isinstance(name, Hashable) or name not in present]

@@ -196,7 +196,7 @@ def _point_columns(frame: pd.DataFrame, asked: Sequence[str] | None) -> list[str
             )
         return numeric
     if isinstance(asked, str) or not isinstance(asked, Sequence) or not len(asked):
-        raise ValueError(f'models must be a list of columns such as ["ARMA"]; got {quote(asked)}')
+        raise ValueError(f'models must be a list of columns such as ["ARMA"]; got {asked!r}')
     unknown = [name for name in asked if name not in points]
     if unknown:
         raise ValueError(f"models must be columns of frame, among {points}; got {quote(unknown)}")

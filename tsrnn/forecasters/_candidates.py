@@ -119,9 +119,8 @@ def fit_stacked(
         Returns the layers of the trained network, given the arguments filled in.
     """
     defaults, filled = frequency_defaults(panel.layout), resolve(arguments.as_dict())
-    filled["horizon"] = (
-        filled["horizon"] or defaults.horizon
-    )  # however short the shortest series is
+    # The default does not depend on the shortest series.
+    filled["horizon"] = filled["horizon"] or defaults.horizon
     complete = repeated(panel, filled["season_length"] or defaults.season)
     with recorded():  # no warning of series too short to train on: they are forecast all the same
         preparation = prepare_all([(arguments, data)], [complete], filled, layer_of(filled))[0]

@@ -586,7 +586,7 @@ class FittedPrior(ForecastPart[PriorState]):
         The variance of the coefficients widens them. `future`, shape (S, h, n), are the columns
         known ahead.
         """
-        return distributions_together([self], state, h, future)[0]
+        return distributions_together([self], state, h, future, with_state=True)[0]
 
     def with_effects(
         self, left: Forecasts, known: ColumnState, matrix: np.ndarray, shares: np.ndarray
@@ -724,8 +724,8 @@ class FittedPrior(ForecastPart[PriorState]):
         n_series, _, n_targets = state.tail.shape
         walk = rng.standard_normal((n, n_series * n_targets, h)).cumsum(-1)
         ranks = ndtr(walk / np.sqrt(np.arange(1.0, h + 1)))
-        drawn, units = self.forecasts(state, h, future), self.counting(state)
-        paths = drawn.at_ranks(ranks)
+        (drawn,) = distributions_together([self], state, h, future)
+        paths, units = drawn.at_ranks(ranks), self.counting(state)
         if self.counts is not None and units.any():
             rows, lengths = (part[units] for part in state.last_rows)
             counted = count_forecasts(rows, lengths, self.season_length, h, self.counts)
@@ -868,10 +868,16 @@ def rolling_together(
 
 
 def distributions_together(
-    networks: Sequence[FittedPrior], state: PriorState, h: int, future: np.ndarray | None
+    networks: Sequence[FittedPrior],
+    state: PriorState,
+    h: int,
+    future: np.ndarray | None,
+    *,
+    with_state: bool = False,
 ) -> list[Forecasts]:
     """Predictive distributions of several networks, each as `FittedPrior.forecasts`."""
-    left, first, known = residual_distributions(networks, state, h), networks[0], state.columns
+    left = residual_distributions(networks, state, h, with_state=with_state)
+    first, known = networks[0], state.columns
     if first.columns is None:
         return left
     assert known is not None
@@ -881,16 +887,19 @@ def distributions_together(
 
 
 def residual_distributions(
-    networks: Sequence[FittedPrior], state: PriorState, h: int
+    networks: Sequence[FittedPrior], state: PriorState, h: int, *, with_state: bool = False
 ) -> list[Forecasts]:
-    """Residual distributions of several networks, each as `FittedPrior.residual_forecasts`."""
+    """Residual distributions of several networks, each as `FittedPrior.residual_forecasts`.
+
+    If all units are counts, the networks run only `with_state`; else `Forecasts.state` is (U, 0).
+    """
     first, units = networks[0], networks[0].counting(state)
     season, priors = first.season_length, [network.prior for network in networks]
     counted = None
     if first.counts is not None and units.any():
         rows, lengths = (part[units] for part in state.last_rows)
         counted = count_forecasts(rows, lengths, season, h, first.counts)
-        if units.all():  # no network is asked
+        if units.all() and not with_state:
             quantiles, nothing = counted.quantile(PROBABILITIES), np.empty((len(units), 0))
             return [Forecasts(counted.mean, quantiles, counted.weights, nothing)] * len(networks)
     widths = [network.widths_of_series for network in networks]

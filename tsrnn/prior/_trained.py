@@ -92,7 +92,7 @@ class Forecasts:
         Weights of structural models and autoregressions in the median, averaged over units and
         steps.
     state : ndarray of shape (U, D)
-        Inputs and recurrent state of the network after the last rows.
+        Inputs and recurrent state of the network after the last rows; (U, 0) if it did not run.
 
     Examples
     --------

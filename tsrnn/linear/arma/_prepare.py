@@ -34,7 +34,10 @@ def batches(panel: Panel) -> Iterator[np.ndarray]:
 
 
 def unit_data(panel: Panel, units: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Values (n, T) of units, NaN after their ends, and exogenous columns (n, T, m), 0 after."""
+    """Values (n, T) of units, NaN after their ends, and exogenous columns (n, T, m) or None.
+
+    Exogenous columns are 0 after the ends.
+    """
     series, target = np.divmod(units, panel.values.shape[1])
     lengths = panel.lengths[series]
     longest = int(lengths.max())
