@@ -80,14 +80,16 @@ class Volatility:
                 f"expected must have a number for each coefficient of {self.coefficients}; got "
                 f"{self.expected!r}"
             )
-        one = torch.ones((), dtype=torch.float64)
-        shocks = self.shocks(one, one)
+        unit = torch.ones((), dtype=torch.float64)
+        shocks = self.shocks(unit, unit)
         # A fit with too few shocks would raise nothing.
         if not isinstance(shocks, tuple) or len(shocks) != len(self.coefficients):
-            came = f"{len(shocks)} shocks" if isinstance(shocks, tuple) else type(shocks).__name__
+            received = (
+                f"{len(shocks)} shocks" if isinstance(shocks, tuple) else type(shocks).__name__
+            )
             raise ValueError(
                 "shocks must return a tuple with a tensor for each coefficient of "
-                f"{self.coefficients}; got {came}"
+                f"{self.coefficients}; got {received}"
             )
 
     def names(self, p: int, q: int) -> tuple[str, ...]:
