@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.base import clone as clone_of_scikit_learn
@@ -10,7 +11,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_html_repr, get_tags
 
-from tsrnn import ARMA, ETS, Combination, ParaRNNForecaster
+from tsrnn import ARMA, ETS, GARCH, Combination, ParaRNNForecaster
+from tsrnn.baselines import Naive
 from tsrnn.contract import Parameters, clone
 
 
@@ -33,6 +35,7 @@ class Empty(Parameters):
     pass
 
 
+SERIES = pd.Series(np.arange(30.0))
 GIVEN = [{}, {"b": 2}, {"a": "x", "b": [1, 2]}, {"inner": ARMA((2, 1))}, {"a": np.arange(3)}]
 
 
@@ -115,3 +118,19 @@ def test_scikit_learn_takes_forecasters_for_estimators(model):
 def test_methods_that_a_class_does_not_offer_are_not_listed():
     assert "predict_variance" not in dir(ETS())
     assert "set_params" in dir(copy.copy(ETS()))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Naive().fit(SERIES).predict(np.int64(0)), "h must be a positive integer; got 0"),
+        (lambda: Naive().fit(SERIES).predict(2, level=np.array([80, 150])), "percent; got 150"),
+        (lambda: ETS(season_length=np.int64(-1)).fit(SERIES), "positive integer; got -1"),
+        (lambda: ARMA(order=(np.int64(-1), 0)).fit(SERIES), r"at least 0; got \(-1, 0\)"),
+        (lambda: GARCH(order=(np.int64(0), 0)).fit(SERIES), r"p >= 1; got \(0, 0\)"),
+        (lambda: ParaRNNForecaster(learning_rate=np.float64(-1)).fit(SERIES), r"got -1\.0$"),
+    ],
+)
+def test_numbers_of_numpy_are_shown_as_numbers(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -125,6 +125,14 @@ def test_ids_are_checked(ids, message):
             model.predict(X, h=1, ids=ids)
 
 
+def test_a_tuple_is_one_id_if_a_series_has_it():
+    long = panel("abc")
+    long["unique_id"] = [(name, 1) for name in long["unique_id"]]
+    model = Naive().fit(long)
+    same(model.predict(2, ids=("b", 1)), model.predict(2, ids=[("b", 1)]))
+    assert len(model.predict(2, ids=(("b", 1), ("a", 1)))) == 4
+
+
 @pytest.mark.parametrize("model", [ARMA(order=(1, 0)), CCC()])
 def test_columns_of_a_wide_frame_are_no_series(model):
     rng = np.random.default_rng(0)

@@ -248,3 +248,10 @@ def test_for_series_names_what_there_is(model):
         model.for_series("x")
     with pytest.raises(ValueError, match="construct with per_series=True"):
         model.for_series("s0").for_series("s0")
+
+
+def test_for_series_compares_ids_as_wholes():
+    frame = FIRST.assign(unique_id=[(name, 1) for name in FIRST["unique_id"]])
+    tuples = ParaRNNForecaster(**SMALL | {"per_series": True}).fit(frame)
+    with pytest.raises(ValueError, match=r"^7 is not a series .* \('s0', 1\)"):
+        tuples.for_series(np.int64(7))

@@ -314,6 +314,14 @@ def test_an_entry_whose_moments_are_not_known_is_refused():
         replace(VOLATILITIES["tgarch"], expected=(1.0,))
 
 
+@pytest.mark.parametrize(
+    ("shocks", "came"), [(lambda e, h: (e * e,), "1 shocks"), (lambda e, h: e * e, "Tensor")]
+)
+def test_an_entry_without_a_shock_for_each_coefficient_is_refused(shocks, came):
+    with pytest.raises(ValueError, match=rf"^shocks must return a tuple .*; got {came}$"):
+        replace(VOLATILITIES["tgarch"], shocks=shocks)
+
+
 def test_simulate_has_the_arguments_of_the_multivariate_models():
     expected = inspect.signature(DCC.simulate).parameters
     assert list(inspect.signature(GARCH.simulate).parameters) == list(expected)

@@ -272,7 +272,7 @@ def mean_lags(value: Any, mean: str) -> int | tuple[int, ...]:
     """Lags of a mean, checked."""
     listed = isinstance(value, Sequence) and not isinstance(value, str)
     if not all(is_count(lag) for lag in (value if listed else [value])):
-        raise ValueError(f"lags must be an integer of at least 0 or a list; got {value!r}")
+        raise ValueError(f"lags must be an integer of at least 0 or a list; got {quote(value)}")
     lags = tuple(value) if listed else value
     if bool(lags) != (mean in WITH_LAGS):
         raise ValueError(

@@ -21,6 +21,7 @@ from tsrnn.contract import (
     seed_of,
     with_shared_arguments,
 )
+from tsrnn.data import quote
 
 KINDS = ("add", "mul")
 SIGMA2, SEASONAL = "sigma2", "initial_seasonal"
@@ -225,7 +226,7 @@ class StatsmodelsETS(StandardizedForecaster):
         if seasonal and season < 2:
             raise ValueError(
                 "a seasonal component needs season_length of at least 2; "
-                f"got {arguments.season_length!r} and the frequency {data.freq!r}"
+                f"got {quote(arguments.season_length)} and the frequency {data.freq!r}"
             )
         if flag("damped_trend", arguments.damped_trend) and trend is None:
             raise ValueError("damped_trend=True needs a trend; got trend=None")

@@ -492,7 +492,7 @@ def count(name: str, value: Any, optional: bool = False) -> Any:
     """Check an argument: an integer of at least 0, or None if optional."""
     if not (is_count(value) or (optional and value is None)):
         or_none = ", or None" * optional
-        raise ValueError(f"{name} must be an integer of at least 0{or_none}; got {value!r}")
+        raise ValueError(f"{name} must be an integer of at least 0{or_none}; got {quote(value)}")
     return value
 
 
@@ -500,7 +500,7 @@ def counts(name: str, value: Any, what: str, n: int) -> tuple[int, ...]:
     """Check an argument of n integers of at least 0; errors name them as `what`."""
     listed = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == n
     if not listed or not all(is_count(item) for item in value):
-        raise ValueError(f"{name} must be {n} integers {what} of at least 0; got {value!r}")
+        raise ValueError(f"{name} must be {n} integers {what} of at least 0; got {quote(value)}")
     return tuple(int(item) for item in value)
 
 

@@ -28,6 +28,7 @@ from tsrnn.contract import (
     record,
     with_shared_arguments,
 )
+from tsrnn.data import quote
 
 CRITERIA = ("aic", "bic", "hqic", "fpe")
 DETERMINISTIC = {"n": (), "c": ("const",), "ct": ("const", "trend")}
@@ -303,7 +304,7 @@ class VARMAX(StateSpaceForecaster):
     def _model(self, arguments: Arguments, data: FittedData) -> VARMAXModel:
         order = counts("order", arguments.order, "(p, q)", 2)
         if not any(order):
-            raise ValueError(f"order=(p, q) needs a lag of either; got {arguments.order!r}")
+            raise ValueError(f"order=(p, q) needs a lag of either; got {quote(arguments.order)}")
         return VARMAXModel(
             order,
             choice("trend", arguments.trend, TRENDS),

@@ -26,6 +26,7 @@ from tsrnn.contract import (
     refuse,
     with_shared_arguments,
 )
+from tsrnn.data import quote
 
 SIGNIFICANCES = (0.01, 0.05, 0.1)  # statsmodels has critical values for these
 DETERMINISTIC = ("n", "co", "ci", "lo", "li", "colo", "coli", "cilo", "cili")
@@ -266,7 +267,7 @@ class VECM(UnitForecaster):
         lags, rank = (count(n, getattr(arguments, n), optional=True) for n in ("lags", "rank"))
         significance = arguments.significance
         if not isinstance(significance, Real) or significance not in SIGNIFICANCES:
-            raise ValueError(f"significance must be 0.01, 0.05 or 0.1; got {significance!r}")
+            raise ValueError(f"significance must be 0.01, 0.05 or 0.1; got {quote(significance)}")
         return ErrorCorrection(
             lags,
             rank,

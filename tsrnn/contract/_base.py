@@ -484,7 +484,7 @@ class Forecaster(OfferedMethods, SavedForecaster[S], Parameters):
         if not isinstance(X, numbers.Number):
             return X, h
         if h is not None:
-            raise ValueError(f"give the horizon once; got {X!r} and h={h!r}")
+            raise ValueError(f"give the horizon once; got {quote(X)} and h={quote(h)}")
         return None, X  # type: ignore[return-value]
 
     def _read_training(self, df: Any, arguments: Arguments) -> Panel:

@@ -47,9 +47,9 @@ def positive_integer(name: str, value: Any) -> int:
     ValueError: horizon must be a positive integer; got 0
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be a positive integer; got {value!r}")
+        raise TypeError(f"{name} must be a positive integer; got {quote(value)}")
     if value < 1:
-        raise ValueError(f"{name} must be a positive integer; got {value!r}")
+        raise ValueError(f"{name} must be a positive integer; got {quote(value)}")
     return int(value)
 
 
@@ -76,7 +76,9 @@ def job_count(n_jobs: Any) -> int | None:
     >>> job_count(-1)
     -1
     """
-    message = f"n_jobs must be a number of processes, -1 for all cores, or None; got {n_jobs!r}"
+    message = (
+        f"n_jobs must be a number of processes, -1 for all cores, or None; got {quote(n_jobs)}"
+    )
     if n_jobs is None:
         return None
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
@@ -84,7 +86,7 @@ def job_count(n_jobs: Any) -> int | None:
     if n_jobs == 0:
         raise ValueError(message)
     if abs(int(n_jobs)) > MOST_JOBS:
-        raise ValueError(f"n_jobs must be at most {MOST_JOBS:,} processes; got {n_jobs!r}")
+        raise ValueError(f"n_jobs must be at most {MOST_JOBS:,} processes; got {quote(n_jobs)}")
     return int(n_jobs)
 
 
@@ -118,7 +120,7 @@ def choice(name: str, value: Any, legal: Sequence[str]) -> str:
     ValueError: loss must be one of ('mse', 'mae'); got 'rmse'
     """
     if not isinstance(value, str) or value not in legal:
-        raise ValueError(f"{name} must be one of {tuple(legal)}; got {value!r}")
+        raise ValueError(f"{name} must be one of {tuple(legal)}; got {quote(value)}")
     return str(value)
 
 
@@ -151,7 +153,7 @@ def flag(name: str, value: Any) -> bool:
     TypeError: refit must be True or False; got 'yes'
     """
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False; got {value!r}")
+        raise TypeError(f"{name} must be True or False; got {quote(value)}")
     return bool(value)
 
 
@@ -177,7 +179,7 @@ def verbosity(value: Any) -> int:
     >>> verbosity(True)
     1
     """
-    message = f"verbose must be True, False or an integer of at least 0; got {value!r}"
+    message = f"verbose must be True, False or an integer of at least 0; got {quote(value)}"
     if not isinstance(value, numbers.Integral | np.bool_):
         raise TypeError(message)
     if value < 0:
@@ -223,9 +225,9 @@ def number(
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or value < lowest or (open_ and value == lowest):
         bound = f"greater than {lowest:g}" if open_ else f"of at least {lowest:g}"
-        raise ValueError(f"{name} must be a number {bound}; got {value!r}")
+        raise ValueError(f"{name} must be a number {bound}; got {quote(value)}")
     if value > highest:
-        raise ValueError(f"{name} must be a number of at most {highest:g}; got {value!r}")
+        raise ValueError(f"{name} must be a number of at most {highest:g}; got {quote(value)}")
     return float(value)
 
 
@@ -260,7 +262,9 @@ def real_array(name: str, value: Any) -> np.ndarray:
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers, or an array of them; got {value!r}") from error
+        raise ValueError(
+            f"{name} must be numbers, or an array of them; got {quote(value)}"
+        ) from error
 
 
 def seed_of(random_state: Any) -> int:
@@ -299,10 +303,12 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
         raise TypeError(
             "random_state must be an integer, a numpy random generator or None; got "
-            f"{random_state!r}"
+            f"{quote(random_state)}"
         )
     if not 0 <= random_state < 2**63:
-        raise ValueError(f"random_state must lie between 0 and 2**63 - 1; got {random_state!r}")
+        raise ValueError(
+            f"random_state must lie between 0 and 2**63 - 1; got {quote(random_state)}"
+        )
     return int(random_state)
 
 

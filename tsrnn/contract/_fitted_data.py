@@ -304,7 +304,8 @@ class FittedData:
         given, layout, parts = self.given_ahead, self.layout, []
         if X_future is None and given:
             raise ValueError(
-                f"the model uses {quote(given)} of the {h} steps ahead; give them as X_future"
+                f"the model needs the columns {quoted(given)} of the {h} steps ahead; X_future was "
+                "not given. Give a frame with these columns and a row for each step as X_future"
             )
         if X_future is not None and not given and not layout.ignored:
             raise ValueError(
@@ -555,6 +556,9 @@ def series_numbers(ids: pd.Index, asked: Any, argument: str) -> np.ndarray:
     """
     labels = label_list(asked)
     hashable = all(isinstance(label, Hashable) for label in labels)
+    if isinstance(asked, tuple) and hashable:
+        whole = pd.Index([asked], tupleize_cols=False)
+        labels = [asked] if ids.get_indexer(whole)[0] >= 0 else labels  # one id, or several
     numbers = np.array([-1])
     if hashable:
         numbers = ids.get_indexer(pd.Index(labels, tupleize_cols=False))

@@ -11,7 +11,7 @@ import pandas as pd
 from tsrnn.contract._fitted_data import unit_index
 from tsrnn.contract._support import Limits, within_supports
 from tsrnn.contract._warnings import IntervalWarning
-from tsrnn.data import Layout, quote_series, warn_user
+from tsrnn.data import Layout, quote, quote_series, warn_user
 
 NAMES_SHOWN = 3
 ROUNDING = 2.0**-46  # relative width that rounding of a few sums can cause
@@ -49,9 +49,11 @@ def check_levels(level: Any) -> list[float]:
         if isinstance(value, bool | str) or not isinstance(
             value, int | float | np.integer | np.floating
         ):
-            raise TypeError(f"level must be percentages such as level=[80, 95]; got {level!r}")
+            raise TypeError(f"level must be percentages such as level=[80, 95]; got {quote(level)}")
         if not 0 < value < 100:
-            raise ValueError(f"level must lie strictly between 0 and 100 percent; got {value!r}")
+            raise ValueError(
+                f"level must lie strictly between 0 and 100 percent; got {quote(value)}"
+            )
         if value < 1:  # most likely meant as a share
             raise ValueError(
                 f"level is in percent; for a coverage of {value:g} write {100 * value:g}"

@@ -68,7 +68,7 @@ class Support:
         if len(pair) != 2 or not known or not legal or (len(known) == 2 and pair[0] >= pair[1]):
             raise ValueError(
                 f"support must be one of {('auto', *NAMES)}, or a pair of bounds such as (0, 100), "
-                f"the lower first and None where there is none; got {value!r}"
+                f"the lower first and None where there is none; got {quote(value)}"
             )
         lower, upper = (
             float(end) if end is not None else side * math.inf

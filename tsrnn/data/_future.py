@@ -82,7 +82,7 @@ def future_times(
            [25, 30, 35]])
     """
     if isinstance(h, bool) or not isinstance(h, int | np.integer) or h < 1:
-        raise ValueError(f"h must be an integer of at least 1; got {h!r}.")
+        raise ValueError(f"h must be an integer of at least 1; got {quote(h)}.")
     if isinstance(last, Panel):
         times, freq, tz = last.last_times, last.layout.grid, last.layout.tz
     else:

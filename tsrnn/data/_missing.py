@@ -217,8 +217,8 @@ def _check_column(column: np.ndarray, name: Name, axis: Axis, missing: str) -> N
         whose = f" of {axis.where(empty[0]).removesuffix(': ')}" if axis.named else ""
         more = f" (and of {len(empty) - 1} more series)" if len(empty) > 1 else ""
         raise ValueError(
-            f"the column {quote(name)}{whose}{more} must hold values; all are missing (NaN). Drop "
-            f"the {'series' if axis.named else 'column'}."
+            f"the column {quote(name)}{whose}{more} must hold values; all are missing (NaN). "
+            f"Give values, or drop the {'series' if axis.named else 'column'}."
         )
     if missing == "auto":
         return

@@ -48,9 +48,12 @@ def named_models(models: Any) -> dict[str, Any]:
             raise ValueError(f"names of models must not contain -lo- or -hi-; got {name!r}")
         methods = (getattr(model, method, None) for method in ("fit", "predict"))
         if isinstance(model, type) or not all(map(callable, methods)):
+            received = repr(model)
+            if isinstance(model, type):
+                received = f"the class {model.__name__}. Construct it: {model.__name__}()"
             raise TypeError(
-                f"models must be forecasters with fit and predict, such as ARMA(); {name!r} is "
-                f"{model!r}"
+                "models must be forecasters with fit and predict, such as ARMA(); "
+                f"{name!r} is {received}"
             )
         try:
             clone(model)

@@ -41,10 +41,11 @@ def given_weights(arguments: Arguments, names: list[str]) -> np.ndarray | None:
     rule = weights if isinstance(weights, str) else None
     if rule not in (None, *EQUAL, *ESTIMATED):
         raise ValueError(
-            f"weights must be one of {('equal', *ESTIMATED, NETWORK)} or numbers; got {weights!r}"
+            f"weights must be one of {('equal', *ESTIMATED, NETWORK)} or numbers; got "
+            f"{quote(weights)}"
         )
     if combine == "median" and rule != "equal":
-        raise ValueError(f"the median has no weights; got weights={weights!r}. Leave them out")
+        raise ValueError(f"the median has no weights; got weights={quote(weights)}. Leave them out")
     if by_series and rule not in ESTIMATED:
         raise ValueError(
             f"by_series=True needs weights that are estimated, one of {ESTIMATED}; got "
@@ -67,9 +68,9 @@ def _as_array(weights: Any, names: list[str]) -> np.ndarray:
     except (TypeError, ValueError):
         values = np.empty(0)
     if isinstance(weights, pd.Series | set) or values.shape != (len(names),):
-        raise ValueError(f"weights must be {len(names)} numbers, for {names}; got {weights!r}")
+        raise ValueError(f"weights must be {len(names)} numbers, for {names}; got {quote(weights)}")
     if not np.isfinite(values).all() or not np.isclose(values.sum(), 1):
-        raise ValueError(f"weights must be finite and sum to one; got {given!r}")
+        raise ValueError(f"weights must be finite and sum to one; got {quote(given)}")
     return values
 
 

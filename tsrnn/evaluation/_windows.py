@@ -114,8 +114,9 @@ def too_short(panel: Panel, h: int, n_windows: int, step_size: int) -> dict[int,
     """Reasons, by series number, of series without a row before the first window."""
     needed = h + step_size * (n_windows - 1)
     return {
-        int(i): f"{n_windows} windows of h={h}, {step_size} rows apart, need more than {needed} "
-        f"rows; there are {panel.lengths[i]}"
+        int(i): f"{f'{n_windows} windows' if n_windows > 1 else 'a window'} of h={h}"
+        + (f", {step_size} rows apart, need" if n_windows > 1 else " needs")
+        + f" more than {needed} rows; there are {panel.lengths[i]}"
         for i in np.flatnonzero(panel.lengths <= needed)
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -182,13 +182,15 @@ class FittedBySeries(ForecastPart[StateBySeries]):
             If the id or column was not in the data fitted to.
         """
         labels = self.labels
-        if label not in labels:
+        # Not `list.index`: a number of numpy compares with a tuple element by element.
+        numbers = {known: number for number, known in enumerate(labels)}
+        if not isinstance(label, Hashable) or label not in numbers:
             kind = "column" if self.by_column else "series"
             raise ValueError(
                 f"{quote(label)} is not a {kind} that was fitted to; these are "
                 f"{', '.join(map(quote, labels[:3]))}{', ...' if len(labels) > 3 else ''}"
             )
-        number = labels.index(label)
+        number = numbers[label]
         return number, self.members[number]
 
     def steps(self, method: str, h: int | None) -> int:

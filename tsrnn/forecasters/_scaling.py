@@ -289,7 +289,8 @@ def boxcox_lambda(use_boxcox: Any) -> float | None:
         return 0.0
     if isinstance(use_boxcox, str | bool | np.bool_):
         raise ValueError(
-            f"use_boxcox must be False, 'log' or a number from 0 (log) to 1; got {use_boxcox!r}"
+            f"use_boxcox must be False, 'log' or a number from 0 (log) to 1; got "
+            f"{quote(use_boxcox)}"
         )
     exponent = number("use_boxcox", use_boxcox, lowest=0.0, open_=False)
     if exponent > 1:

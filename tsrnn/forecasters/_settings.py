@@ -241,7 +241,7 @@ def _flag_or_auto(name: str, value: Any) -> bool | str:
     try:
         return flag(name, value)
     except TypeError:
-        raise TypeError(f'{name} must be True, False or "auto"; got {value!r}') from None
+        raise TypeError(f'{name} must be True, False or "auto"; got {quote(value)}') from None
 
 
 def _check_without_network(filled: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tsrnn.contract import FittedData
+from tsrnn.data import quote
 
 # Far beyond any use, yet small enough to allocate before a check refuses the value.
 MOST_LAGS, MOST_ROWS = 10_000, 10**9
@@ -16,14 +17,18 @@ def order_of(name: str, value: Any, what: str, least: tuple[int, int] = (1, 0)) 
     """Check an order (p, q): each at least `least`, not both zero."""
     legal = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
     if not legal or not all(_is_count(n) for n in value):
-        raise ValueError(f"{name} must be two integers (p, q), {what}; got {value!r}")
+        raise ValueError(f"{name} must be two integers (p, q), {what}; got {quote(value)}")
     if max(value) > MOST_LAGS:
-        raise ValueError(f"{name}=(p, q), {what}, must be at most {MOST_LAGS:,}; got {value!r}")
+        raise ValueError(
+            f"{name}=(p, q), {what}, must be at most {MOST_LAGS:,}; got {quote(value)}"
+        )
     for letter, n, lowest in zip("pq", value, least, strict=True):
         if n < lowest:
-            raise ValueError(f"{name}=(p, q), {what}, needs {letter} >= {lowest}; got {value!r}")
+            raise ValueError(
+                f"{name}=(p, q), {what}, needs {letter} >= {lowest}; got {quote(value)}"
+            )
     if not any(value):
-        raise ValueError(f"{name}=(p, q), {what}, needs a lag of either; got {value!r}")
+        raise ValueError(f"{name}=(p, q), {what}, needs a lag of either; got {quote(value)}")
     return int(value[0]), int(value[1])
 
 
@@ -32,16 +37,16 @@ def check_season(seasonal: str, period: int, length: Any, data: FittedData) -> N
     if period == 1:
         raise ValueError(
             f"seasonal={seasonal!r} needs a season of at least two rows; got season_length="
-            f"{length!r} and the frequency {data.freq!r}"
+            f"{quote(length)} and the frequency {data.freq!r}"
         )
 
 
 def burn_of(value: Any) -> int:
     """Check the number of rows drawn and dropped before a simulation."""
     if not _is_count(value):
-        raise ValueError(f"burn must be an integer of at least 0; got {value!r}")
+        raise ValueError(f"burn must be an integer of at least 0; got {quote(value)}")
     if value > MOST_ROWS:
-        raise ValueError(f"burn must be at most {MOST_ROWS:,} rows; got {value!r}")
+        raise ValueError(f"burn must be at most {MOST_ROWS:,} rows; got {quote(value)}")
     return int(value)
 
 

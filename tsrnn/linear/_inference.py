@@ -12,6 +12,7 @@ from scipy.stats import chi2
 from torch import Tensor
 
 from tsrnn.contract import check_levels, choice
+from tsrnn.data import quote
 from tsrnn.linear._estimates import Estimates
 
 KINDS = (
@@ -158,7 +159,7 @@ def one_level(level: Any) -> float:
     levels = check_levels(level)
     if len(levels) != 1:
         advice = ". Ask for each by itself" if levels else ""
-        raise ValueError(f"level must be one number, as 95; got {level!r}{advice}")
+        raise ValueError(f"level must be one number, as 95; got {quote(level)}{advice}")
     return levels[0]
 
 

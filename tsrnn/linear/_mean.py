@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from tsrnn.contract import choice
+from tsrnn.data import quote
 
 KINDS = ("zero", "constant", "var", "vecm")
 
@@ -52,7 +53,7 @@ class Mean:
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(
                     f"{name} of mean={self.kind!r} must be an integer of at least {least}; "
-                    f"got {value!r}"
+                    f"got {quote(value)}"
                 )
 
     @property

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from tsrnn.contract import Arguments, choice
+from tsrnn.data import quote
 
 TRENDS = ("n", "c", "t", "ct")
 LIKELIHOODS = ("exact", "conditional")
@@ -108,7 +109,7 @@ def arma_specification(
     if max(p, q) > most:
         raise ValueError(
             f"order may have up to {MOST_LAGS} lags, and with the exact likelihood and a moving "
-            f"average up to {MOST_MIXED}; got {arguments.order!r}. Take fewer lags, or "
+            f"average up to {MOST_MIXED}; got {quote(arguments.order)}. Take fewer lags, or "
             "likelihood='conditional' for long moving averages"
         )
     if (longest := max(p + d + m * (P + D), q + m * Q)) > MOST_MULTIPLIED:
@@ -150,10 +151,10 @@ def _orders(name: str, order: object, forms: tuple[str, ...]) -> tuple[int, ...]
     """Check an order against its legal forms, and return its integers."""
     lengths = [form.count(",") + 1 for form in forms]
     if not isinstance(order, Sequence) or isinstance(order, str) or len(order) not in lengths:
-        raise TypeError(f"{name} must be {' or '.join(forms)}; got {order!r}")
+        raise TypeError(f"{name} must be {' or '.join(forms)}; got {quote(order)}")
     for value in order:
         if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
-            raise ValueError(f"{name} must be of integers of at least 0; got {order!r}")
+            raise ValueError(f"{name} must be of integers of at least 0; got {quote(order)}")
     return tuple(int(value) for value in order)
 
 
@@ -162,8 +163,8 @@ def _seasonal_orders(order: object) -> tuple[int, ...]:
     P, D, Q, m = _orders("seasonal_order", order, ("(P, D, Q, m)",))
     if P + D + Q and m < 2:
         raise ValueError(
-            f"seasonal_order=(P, D, Q, m) needs a season of m of at least 2 rows; got {order!r}. "
-            "Monthly data have m = 12, quarterly ones 4"
+            f"seasonal_order=(P, D, Q, m) needs a season of m of at least 2 rows; got "
+            f"{quote(order)}. Monthly data have m = 12, quarterly ones 4"
         )
     return (P, D, Q, m) if P + D + Q else (0,) * 4
 

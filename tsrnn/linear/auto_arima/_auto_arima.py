@@ -459,5 +459,5 @@ def _order(name: str, value: Any, most: int) -> int:
         return 0
     number = positive_integer(name, value)
     if number > most:
-        raise ValueError(f"{name} must be at most {most}; got {value!r}")
+        raise ValueError(f"{name} must be at most {most}; got {quote(value)}")
     return number

@@ -19,6 +19,7 @@ from tsrnn.contract import (
     seed_of,
     with_shared_arguments,
 )
+from tsrnn.data import quote
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._family import Family
@@ -388,7 +389,7 @@ class GARCH(LinearForecaster):
         if not (np.isfinite(start) | missing).all():
             raise ValueError(
                 "initial_variance must be a number to begin at: with a persistence of one or "
-                f"more, the recursion rests nowhere; got {before!r}"
+                f"more, the recursion rests nowhere; got {quote(before)}"
             )
         given = self.arguments_.random_state if random_state is None else random_state
         rng = np.random.default_rng(seed_of(given))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.contract import choice, number, positive_integer
+from tsrnn.data import quote
 from tsrnn.kernels import Cell
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._optimise import Evaluation
@@ -359,7 +360,7 @@ def _mean_of(mean: str, mean_order: Any) -> UnivariateMean:
     if mean in ("constant", "zero"):
         if mean_order is not None:
             raise ValueError(
-                f"mean={mean!r} has no order; got mean_order={mean_order!r}. Leave it out, or "
+                f"mean={mean!r} has no order; got mean_order={quote(mean_order)}. Leave it out, or "
                 "take mean='ar' or 'arma'"
             )
         return UnivariateMean(mean == "constant")
@@ -369,7 +370,7 @@ def _mean_of(mean: str, mean_order: Any) -> UnivariateMean:
             return UnivariateMean(True, tuple(range(1, positive_integer("mean_order", order) + 1)))
         lags = tuple(positive_integer("mean_order", lag) for lag in order)
         if not lags or tuple(sorted(set(lags))) != lags:
-            raise ValueError(f"mean_order must be rising lags such as [1, 5]; got {order!r}")
+            raise ValueError(f"mean_order must be rising lags such as [1, 5]; got {quote(order)}")
         return UnivariateMean(True, lags)
     orders = (1, 1) if mean_order is None else mean_order
     p, q = order_of("mean_order", orders, "p lags of y and q of its innovations", least=(0, 1))

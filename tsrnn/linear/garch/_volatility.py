@@ -48,7 +48,7 @@ class Volatility:
     Raises
     ------
     ValueError
-        If the power is another, or the numbers of expectations and coefficients differ.
+        If the power is another, or the numbers of coefficients, expectations and shocks differ.
 
     Examples
     --------
@@ -79,6 +79,17 @@ class Volatility:
             raise ValueError(
                 f"expected must have a number for each coefficient of {self.coefficients}; got "
                 f"{self.expected!r}"
+            )
+        unit = torch.ones((), dtype=torch.float64)
+        shocks = self.shocks(unit, unit)
+        # A fit with too few shocks would raise nothing.
+        if not isinstance(shocks, tuple) or len(shocks) != len(self.coefficients):
+            received = (
+                f"{len(shocks)} shocks" if isinstance(shocks, tuple) else type(shocks).__name__
+            )
+            raise ValueError(
+                "shocks must return a tuple with a tensor for each coefficient of "
+                f"{self.coefficients}; got {received}"
             )
 
     def names(self, p: int, q: int) -> tuple[str, ...]:

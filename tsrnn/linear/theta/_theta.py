@@ -19,7 +19,7 @@ from tsrnn.contract import (
     positive_integer,
     with_shared_arguments,
 )
-from tsrnn.data import Panel
+from tsrnn.data import Panel, quote
 from tsrnn.linear._arguments import MOST_LAGS, check_season
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion
 from tsrnn.linear._base import MeanForecaster
@@ -448,7 +448,9 @@ class Theta(MeanForecaster):
         else:
             period = positive_integer("season_length", length)
             if period > MOST_LAGS:
-                raise ValueError(f"season_length must be at most {MOST_LAGS:,}; got {length!r}")
+                raise ValueError(
+                    f"season_length must be at most {MOST_LAGS:,}; got {quote(length)}"
+                )
         if seasonal in ("add", "mul"):
             check_season(seasonal, period, length, data)
         period = 1 if seasonal == "none" else period
