@@ -20,7 +20,7 @@ BENCHMARKS = $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 help:
 	@echo 'make demo    set up .venv and run examples/01_quickstart.py'
 	@echo 'make test    run the tests but for slow ones and the examples: 12 minutes on two cores'
-	@echo 'make test-all  run all tests but for the examples: 45 minutes on two cores'
+	@echo 'make test-all  run all tests but for the examples: 40 minutes on two cores'
 	@echo 'make examples  run the examples and check what they print'
 	@echo 'make lint    check style, format and types'
 	@echo 'make bench   run the benchmarks one after the other; of long ones, print the kept results'
