@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tsrnn.kernels._with_torch import *  # noqa: F403
 
 __all__ = [
-    "BlockStep",
     "Cell",
     "Convergence",
     "Fields",
@@ -27,25 +26,30 @@ __all__ = [
     "Variants",
     "as_lengths",
     "cells",
-    "check_engine",
-    "decomposed_recurrence",
-    "in_arithmetic",
-    "is_small",
     "kalman_errors",
     "kalman_gains",
     "linear",
     "over_replicates",
     "path_products",
     "paths",
-    "prepare",
-    "prepare_projected",
     "projected_recurrence",
     "recurrence",
     "source",
     "sums",
     "variants",
+]
+
+# Loaded for other rooms; no part of the API.
+_INNER = [
+    "BlockStep",
+    "check_engine",
+    "decomposed_recurrence",
+    "in_arithmetic",
+    "is_small",
+    "prepare",
+    "prepare_projected",
     "without_padding",
 ]
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
-    __getattr__, __dir__ = lazy_names(__name__, __all__, f"{__name__}._with_torch")
+    __getattr__, __dir__ = lazy_names(__name__, __all__, f"{__name__}._with_torch", _INNER)

@@ -423,16 +423,6 @@ def decomposed_recurrence(
     -------
     states, final, passes, residual, fell_back : Tensor
         Results of `recurrence`; the last three are the parts of its `Convergence`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.kernels import cells, decomposed_recurrence
-    >>> inputs, params = torch.ones(1, 3, 1, 1), torch.tensor([[0.5]])
-    >>> initial, key = torch.zeros(1, 1, 1), cells.linear(1).key
-    >>> states, *_ = decomposed_recurrence(inputs, params, initial, None, key, "auto")
-    >>> states.flatten()
-    tensor([1.0000, 1.5000, 1.7500])
     """
     states, final = reference(Problem(cell_of(cell), inputs, params, initial, lengths))
     return states, final, *_parts(None, initial)

@@ -132,13 +132,6 @@ class BlockStep:
     form : MatrixForm
     size : int
         Rows d of the matrices.
-
-    Examples
-    --------
-    >>> from tsrnn.kernels import BlockStep, cells
-    >>> step = cells.para_lstm(2).step
-    >>> isinstance(step, BlockStep), step.size, step.form.matrices
-    (True, 2, ('W_i', 'W_f', 'W_g', 'W_o'))
     """
 
     form: MatrixForm

@@ -204,15 +204,6 @@ def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor
     ------
     ValueError
         If lengths are not one integer a sequence between 0 and T.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.kernels import without_padding
-    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, float("nan"), float("nan")]])
-    >>> without_padding(x, [3, 1])
-    tensor([[1., 2., 3.],
-            [4., 0., 0.]])
     """
     given = as_lengths(lengths, x.shape[0], x.device, x.shape[1])
     if given is None:
@@ -248,14 +239,6 @@ def in_arithmetic(x: Tensor, dtype: torch.dtype) -> Tensor:
     ------
     ValueError
         If autocast runs in float16, whose largest number, 65504, gradients exceed.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.kernels import in_arithmetic
-    >>> with torch.autocast("cpu", torch.bfloat16):
-    ...     in_arithmetic(torch.ones(2, dtype=torch.bfloat16), torch.float32).dtype
-    torch.float32
     """
     kind = x.device.type
     if not (torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)):

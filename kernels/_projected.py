@@ -210,12 +210,6 @@ def prepare_projected(
     ------
     ValueError
         If the cell has no compiled form, or there is none in this dtype.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.kernels import cells, prepare_projected
-    >>> prepare_projected(cells.para_rnn(2), width=3, bias=True, dtype=torch.float32)
     """
     if engine == "reference":
         return

@@ -241,15 +241,6 @@ def check_engine(engine: str, cell: Cell, called: str | None = None) -> None:
     ------
     ValueError
         If the engine is unknown or cannot run the cell; the message names one that can.
-
-    Examples
-    --------
-    >>> from tsrnn.kernels import cells, check_engine
-    >>> check_engine("scan", cells.lru())
-    >>> check_engine("scan", cells.para_lstm(2), "cell='lstm'")
-    Traceback (most recent call last):
-        ...
-    ValueError: engine 'scan' runs cells that are linear in their state; cell='lstm' is not. Use ...
     """
     if not isinstance(engine, str) or engine not in NAMES:
         raise ValueError(f"engine must be one of {NAMES}; got {engine!r}")

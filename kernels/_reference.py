@@ -33,12 +33,6 @@ def is_small(cell: Cell) -> bool:
     Returns
     -------
     bool
-
-    Examples
-    --------
-    >>> from tsrnn.kernels import cells, is_small
-    >>> is_small(cells.para_rnn(2)), is_small(cells.para_rnn(64))
-    (True, False)
     """
     return not isinstance(cell.step, BlockStep) or cell.step.size <= LARGEST_SMALL_BLOCK
 

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
@@ -235,6 +236,21 @@ def test_each_outside_library_has_one_door(path):
 @pytest.mark.parametrize("path", [FACADE, *modules(), *scripts()])
 def test_kernels_and_datasets_are_imported_under_their_full_names(path):
     check(bare_imports, path)
+
+
+@pytest.mark.parametrize("room", [room for room, path in rooms().items() if path.is_dir()])
+def test_a_room_exports_beyond_its_api_only_names_that_others_import(room):
+    door = importlib.import_module(f"tsrnn.{room}")
+    source = (rooms()[room] / "__init__.py").read_text(encoding="utf-8")
+    taken = {module for _, module in imports(source, door.__name__)}
+    names = {module.rpartition(".")[2] for module in taken if module.startswith(door.__name__)}
+    used = {
+        module.removeprefix(f"{door.__name__}.")
+        for path in (FACADE, *modules(), *scripts())
+        if room_of(path) != room
+        for _, module in imports((ROOT / path).read_text(encoding="utf-8"), package_of(path))
+    }
+    assert names - {"*", "_classes"} - set(door.__all__) - used == set()
 
 
 def test_every_room_has_its_arrows_in_the_table():

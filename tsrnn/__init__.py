@@ -6,7 +6,7 @@ Names and submodules load when they are first used, so that ``import tsrnn`` is 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tsrnn import _fork  # noqa: F401 (from here on, forks are safe)
+from tsrnn import _fork
 from tsrnn._lazy import lazy_names
 
 if TYPE_CHECKING:

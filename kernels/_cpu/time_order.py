@@ -58,12 +58,6 @@ def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
     ------
     ValueError
         If the cell has no compiled form, or there is none in this dtype.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.kernels import cells, prepare
-    >>> prepare(cells.para_rnn(2), torch.float32)
     """
     check_compiled(dtype)
     kinds = ["forward", "backward"]

@@ -49,12 +49,6 @@ def file_place(path: PathLike, inputs: Mapping[str, PathLike | None] | None = No
         which a file would replace.
     ValueError
         If it is one of the inputs, also by another path.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import file_place
-    >>> file_place("model.tsrnn").name
-    'model.tsrnn'
     """
     place = as_path(path)
     _destination(place)
@@ -83,16 +77,6 @@ def put_file(path: Path, write: Callable[[Path], object]) -> None:
     ------
     OSError
         If the file cannot be written; an existing file is then unchanged.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from tsrnn.contract import put_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     put_file(Path(folder, "words"), lambda place: place.write_text("whole"))
-    ...     Path(folder, "words").read_text()
-    'whole'
     """
     target = _destination(path)
     remove_unfinished(target.parent, target.name)
@@ -119,17 +103,6 @@ def remove_unfinished(folder: Path, name: str | None = None) -> None:
     folder : Path
     name : str, optional
         Name of the file to be written; all by default.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from tsrnn.contract import remove_unfinished
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, ".model.0123456789abcdef0123456789abcdef.tmp").touch()
-    ...     remove_unfinished(Path(folder), "other")
-    ...     len(list(Path(folder).iterdir()))
-    1
     """
     try:
         names = os.listdir(folder)
@@ -177,12 +150,6 @@ def as_path(path: Any) -> Path:
     ------
     TypeError
         If it is no path.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import as_path
-    >>> as_path("models").name
-    'models'
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"a path must be text or a pathlib.Path; got {path!r}")

@@ -69,12 +69,6 @@ def job_count(n_jobs: Any) -> int | None:
     ------
     TypeError, ValueError
         If it is neither None nor an integer other than 0 up to `MOST_JOBS` in size.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import job_count
-    >>> job_count(-1)
-    -1
     """
     message = (
         f"n_jobs must be a number of processes, -1 for all cores, or None; got {quote(n_jobs)}"
@@ -141,16 +135,6 @@ def flag(name: str, value: Any) -> bool:
     ------
     TypeError
         If it is not True or False.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import flag
-    >>> flag("refit", True)
-    True
-    >>> flag("refit", "yes")
-    Traceback (most recent call last):
-        ...
-    TypeError: refit must be True or False; got 'yes'
     """
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {quote(value)}")
@@ -172,12 +156,6 @@ def verbosity(value: Any) -> int:
     ------
     TypeError, ValueError
         If it is not True, False or an integer of at least 0.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import verbosity
-    >>> verbosity(True)
-    1
     """
     message = f"verbose must be True, False or an integer of at least 0; got {quote(value)}"
     if not isinstance(value, numbers.Integral | np.bool_):
@@ -248,16 +226,6 @@ def real_array(name: str, value: Any) -> np.ndarray:
     ------
     ValueError
         If it holds values other than real numbers, or rows of different lengths.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import real_array
-    >>> real_array("values", [1, 2]).tolist()
-    [1.0, 2.0]
-    >>> real_array("values", "two")
-    Traceback (most recent call last):
-        ...
-    ValueError: values must be numbers, or an array of them; got 'two'
     """
     try:
         return np.asarray(value, float)
@@ -283,16 +251,6 @@ def seed_of(random_state: Any) -> int:
     ------
     TypeError, ValueError
         If it is no integer of at least 0, numpy random generator or None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.contract import seed_of
-    >>> seed_of(7)
-    7
-    >>> generator = np.random.default_rng(0)
-    >>> seed_of(generator) == seed_of(generator)
-    False
     """
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
@@ -334,15 +292,6 @@ def check_fits(asked: str, n_bytes: float, advice: str) -> None:
     ------
     ValueError
         If the memory does not suffice.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import check_fits
-    >>> check_fits("h=12 steps of 3 series", 3 * 12 * 8, "Take a smaller h")
-    >>> check_fits("h=10**15 steps of 3 series", 3e15 * 8, "Take a smaller h")
-    Traceback (most recent call last):
-        ...
-    ValueError: h=10**15 steps of 3 series would take about 22,000 TiB of memory...
     """
     if n_bytes < FEW_BYTES:
         return
@@ -398,18 +347,6 @@ def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
     ------
     ValueError
         If a value is larger in size.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.contract import check_not_too_large
-    >>> from tsrnn.data import read_panel
-    >>> y = pd.Series([1.0, 2.0, 1e200], pd.date_range("2024-01-01", periods=3), name="y")
-    >>> check_not_too_large(read_panel(y[:2]))
-    >>> check_not_too_large(read_panel(y))
-    Traceback (most recent call last):
-        ...
-    ValueError: values of the column 'y' must be at most 1e+70 in size...
     """
     # One pass over all values without NaN; columns are searched only if a value is too large.
     ends = [

@@ -165,15 +165,6 @@ def naive_errors(panel: Panel, season: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (S, C)
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.contract import naive_errors
-    >>> from tsrnn.data import read_panel
-    >>> panel = read_panel(pd.Series([1.0, 2.0, 4.0, 7.0], pd.date_range("2024-01-01", periods=4)))
-    >>> naive_errors(panel, season=1).tolist()
-    [[2.0]]
     """
     errors = np.zeros((panel.n_series, panel.values.shape[1]))
     for i in range(panel.n_series):

@@ -139,12 +139,6 @@ def newey_west_lags(overlap: int, n: int) -> int:
     Returns
     -------
     int
-
-    Examples
-    --------
-    >>> from tsrnn.contract import newey_west_lags
-    >>> newey_west_lags(0, 1000), newey_west_lags(3, 1000), newey_west_lags(11, 1000)
-    (0, 10, 11)
     """
     # Subtract 1e-9, so that rounding of the cube root adds no lag.
     return max(overlap, math.ceil(n ** (1 / 3) - 1e-9)) if overlap else 0

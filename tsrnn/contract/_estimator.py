@@ -57,12 +57,6 @@ class CommonArguments:
         Source of randomness.
     verbose : int
         1 shows a progress bar on long work.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import CommonArguments
-    >>> CommonArguments(horizon=12, target="sales").horizon
-    12
     """
 
     def __init__(
@@ -265,14 +259,6 @@ def last_step(model: Any) -> Any:
     Returns
     -------
     object
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from tsrnn.baselines import Naive
-    >>> from tsrnn.contract import last_step
-    >>> last_step(make_pipeline(Naive()))
-    Naive()
     """
     steps = getattr(model, "steps", None)
     return steps[-1][1] if isinstance(steps, list) and steps else model

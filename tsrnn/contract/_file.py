@@ -45,17 +45,6 @@ def write_file(
     ------
     OSError
         If the file cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from tsrnn.contract import read_file, write_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_file(f"{folder}/model", {"class": "Naive"}, {"values": np.arange(3)})
-    ...     header, arrays = read_file(f"{folder}/model")
-    >>> sorted(header)
-    ['class', 'format', 'version']
     """
     if is_deeper(header, MOST_NESTING - 1):
         raise ValueError(
@@ -92,17 +81,6 @@ def read_file(path: PathLike | IO[bytes]) -> tuple[dict[str, Any], dict[str, np.
         If the file does not exist.
     ValueError
         If the file is damaged, not of tsrnn, or of a newer format.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from tsrnn.contract import read_file, write_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_file(f"{folder}/model", {"class": "Naive"}, {"values": np.arange(3)})
-    ...     header, arrays = read_file(f"{folder}/model")
-    >>> header["class"], arrays["values"]
-    ('Naive', array([0, 1, 2]))
     """
     if not isinstance(path, str | os.PathLike):
         name, content = "the open file", _binary(path).read()

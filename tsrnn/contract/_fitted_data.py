@@ -412,16 +412,6 @@ def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
     ------
     ValueError
         If a column varies within a series.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.contract import static_values
-    >>> from tsrnn.data import read_panel
-    >>> months = pd.date_range("2024-01-01", periods=3, freq="MS")
-    >>> frame = pd.DataFrame({"unique_id": "a", "ds": months, "y": [1.0, 2.0, 3.0], "size": 4.0})
-    >>> static_values(read_panel(frame), ["size"]).tolist()
-    [[4.0]]
     """
     columns = panel.exog_of(names)
     # First known value of each series: inserted rows are NaN.
@@ -596,16 +586,6 @@ def unit_index(layout: Layout, ids: pd.Index, multivariate: bool) -> pd.Index:
     pandas.Index
         Ids of a long frame, or names of the targets of a wide one; a MultiIndex of both for several
         targets of a long frame.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.contract import unit_index
-    >>> from tsrnn.data import read_panel
-    >>> days = pd.date_range("2024-01-01", periods=3)
-    >>> panel = read_panel(pd.DataFrame({"gdp": [1.0, 2, 3], "cpi": [2.0, 4, 3]}, days))
-    >>> unit_index(panel.layout, panel.ids, multivariate=False).tolist()
-    ['gdp', 'cpi']
     """
     named = ids.rename(layout.id_col)
     targets = pd.Index(layout.target_names, name="target")
@@ -628,14 +608,6 @@ def unit_number(units: pd.Index, label: Any) -> int:
     Returns
     -------
     int
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.contract import unit_number
-    >>> ids = pd.Index([("north", 1), ("north", 2)], tupleize_cols=False)
-    >>> unit_number(ids, ("north", 2)), unit_number(ids, "north")
-    (1, -1)
     """
     # get_indexer would raise on a tuple of another length, or match its first level alone.
     several = units.nlevels > 1

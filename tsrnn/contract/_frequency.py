@@ -19,13 +19,6 @@ class FrequencyDefaults(NamedTuple):
         Candidate windows of the past; `input_size` is the default.
     longer : tuple of int
         Further seasons, multiples of the first.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import FrequencyDefaults
-    >>> weekly = FrequencyDefaults(horizon=13, season=52, input_sizes=(52, 104, 208))
-    >>> weekly.input_size, weekly.seasons
-    (104, (52,))
     """
 
     horizon: int
@@ -78,15 +71,6 @@ def frequency_defaults(freq: str | int | Layout) -> FrequencyDefaults:
     -----
     A multiple such as "2h" has a season if its steps divide the period. Steps below an hour have a
     daily season of at most 288 steps. Unknown frequencies have no season and a horizon of 10.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import frequency_defaults
-    >>> monthly, quarters_of_an_hour = frequency_defaults("MS"), frequency_defaults("15min")
-    >>> monthly.horizon, monthly.seasons
-    (18, (12,))
-    >>> quarters_of_an_hour.season
-    96
     """
     if isinstance(freq, Layout):
         defaults, week = frequency_defaults(freq.freq), freq.weekmask.count("1")

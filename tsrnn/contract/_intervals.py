@@ -34,12 +34,6 @@ def check_levels(level: Any) -> list[float]:
     ------
     TypeError, ValueError
         If a level is not a number between 0 and 100.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import check_levels
-    >>> check_levels(None), check_levels(80), check_levels([80, 99.5])
-    ([], [80], [80, 99.5])
     """
     if level is None:
         return []
@@ -72,12 +66,6 @@ def level_name(level: float) -> str:
     Returns
     -------
     str
-
-    Examples
-    --------
-    >>> from tsrnn.contract import level_name
-    >>> level_name(80.0), level_name(99.5)
-    ('80', '99.5')
     """
     return str(int(level)) if level == int(level) else str(float(level))
 
@@ -93,12 +81,6 @@ def forecast_suffixes(levels: Sequence[float]) -> list[str]:
     Returns
     -------
     list of str
-
-    Examples
-    --------
-    >>> from tsrnn.contract import forecast_suffixes
-    >>> forecast_suffixes([80.0])
-    ['', '-lo-80', '-hi-80']
     """
     ends = (f"-{side}-{level_name(level)}" for level in levels for side in ("lo", "hi"))
     return ["", *ends]
@@ -120,13 +102,6 @@ def with_intervals(
     -------
     dict of ndarray
         "" for the point; "-lo-80" and "-hi-80" for each level.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.contract import with_intervals
-    >>> with_intervals(np.array([10.0]), {80: np.array([2.0])})
-    {'': array([10.]), '-lo-80': array([8.]), '-hi-80': array([12.])}
     """
     forecasts = {"": point}
     for level, width in widths.items():

@@ -46,12 +46,6 @@ def classes_with(method: str) -> list[str]:
     Returns
     -------
     list of str
-
-    Examples
-    --------
-    >>> from tsrnn.contract import classes_with
-    >>> classes_with("predict_covariances")
-    ['CCC', 'DCC', 'VECMGARCH']
     """
     classes = (model_class(name) for name in sorted(MODELS))
     return [cls.__name__ for cls in classes if hasattr(cls, "offers") and _has(cls, method)]

@@ -217,15 +217,6 @@ def check_is_fitted(estimator: Any, attribute: str = "fitted_") -> None:
     ------
     sklearn.exceptions.NotFittedError
         If the attribute is missing.
-
-    Examples
-    --------
-    >>> from tsrnn import ARMA
-    >>> from tsrnn.contract import check_is_fitted
-    >>> check_is_fitted(ARMA())
-    Traceback (most recent call last):
-        ...
-    sklearn.exceptions.NotFittedError: This ARMA instance is not fitted yet. Call 'fit' with ...
     """
     if hasattr(estimator, attribute):
         return

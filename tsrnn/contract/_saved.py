@@ -197,12 +197,6 @@ def check_argument_names(cls: Any, header: dict[str, Any]) -> None:
     ------
     DamagedFileError
         If names are missing or unknown.
-
-    Examples
-    --------
-    >>> from tsrnn import ARMA
-    >>> from tsrnn.contract import arguments_of, check_argument_names
-    >>> check_argument_names(ARMA, arguments_of(ARMA(order=(1, 0))))
     """
     params = header["params"]
     if header.get("format", FORMAT) < FORMAT:
@@ -292,13 +286,6 @@ def saved_arguments(header: dict[str, Any]) -> dict[str, Any]:
     -------
     dict
         Values by name.
-
-    Examples
-    --------
-    >>> from tsrnn import ARMA
-    >>> from tsrnn.contract import arguments_of, saved_arguments
-    >>> saved_arguments(arguments_of(ARMA(order=(1, 0, 1))))["order"]
-    (1, 0, 1)
     """
     tuples = {name: tuple(header["params"][name]) for name in header.get("tuples", ())}
     freq = header["params"].get("freq")
@@ -342,14 +329,6 @@ def arguments_of(estimator: Any) -> dict[str, Any]:
     ------
     TypeError
         If a value cannot be saved.
-
-    Examples
-    --------
-    >>> from tsrnn import ARMA
-    >>> from tsrnn.contract import arguments_of
-    >>> found = arguments_of(ARMA(order=(1, 0, 1)))
-    >>> found["params"]["order"], found["tuples"]
-    ([1, 0, 1], ['order'])
     """
     params = estimator.arguments_.as_dict() | dict.fromkeys(estimator.not_saved)
     params |= {"verbose": 0} if "verbose" in params else {}  # belongs to the session, not the model

@@ -83,13 +83,6 @@ def as_saved(place: str) -> Iterator[None]:
     ------
     DamagedFileError
         Instead of TypeError, ValueError, KeyError, OverflowError and RuntimeError.
-
-    Examples
-    --------
-    >>> from tsrnn.contract import as_saved, positive_integer
-    >>> with as_saved("params"):
-    ...     positive_integer("horizon", 12)
-    12
     """
     try:
         yield
@@ -214,11 +207,6 @@ def one_of(*legal: Any) -> Kind:
     Returns
     -------
     callable
-
-    Examples
-    --------
-    >>> from tsrnn.contract import one_of
-    >>> one_of("add", "mul")("add", "fitted.method")
     """
 
     def check(value: Any, place: str) -> None:
@@ -290,11 +278,6 @@ def by_name(kind: Kind, key: Kind = text) -> Kind:
     Returns
     -------
     callable
-
-    Examples
-    --------
-    >>> from tsrnn.contract import by_name, real
-    >>> by_name(real)({"model": 0.5}, "fitted.errors")
     """
 
     def check(value: Any, place: str) -> None:
@@ -364,12 +347,6 @@ def check_arrays(
     ------
     DamagedFileError
         If an array is missing, unknown or of another dtype or shape.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.contract import check_arrays
-    >>> check_arrays({"weights": np.ones(3)}, {"weights": ("float64", (3,))})
     """
     for name, (dtype, shape) in shapes.items():
         place = f"the array {name!r}"
@@ -405,12 +382,6 @@ def check_borders(borders: np.ndarray, n_rows: int, name: str) -> None:
     Raises
     ------
     DamagedFileError
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.contract import check_borders
-    >>> check_borders(np.array([0, 2, 5]), 5, "rows.indptr")
     """
     if borders[0] != 0 or borders[-1] != n_rows or (np.diff(borders) < 1).any():
         came = borders.tolist()[:8]
@@ -441,14 +412,6 @@ def arrays_by_part(
     ------
     DamagedFileError
         If an array belongs to an unknown part.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.contract import arrays_by_part
-    >>> parts, others = arrays_by_part({"0/a": np.ones(1), "b": np.ones(2)}, 1, "members")
-    >>> list(parts[0]), list(others)
-    (['a'], ['b'])
     """
     parts: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
     others = {}

@@ -275,14 +275,6 @@ def within_supports(
     Returns
     -------
     dict of ndarray
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.contract import Support, within_supports
-    >>> ahead = {"": np.array([0.3]), "-lo-80": np.array([-0.2]), "-hi-80": np.array([0.9])}
-    >>> within_supports(ahead, [Support.of("count")])
-    {'': array([0.3]), '-lo-80': array([0.]), '-hi-80': array([1.])}
     """
     if all(support.name == "real" for support in supports):
         return dict(forecasts)

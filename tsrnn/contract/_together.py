@@ -31,14 +31,6 @@ def most_fits_together(model: Any) -> int:
     -------
     int
         Size of the batch, limited by memory; 1 if fits are made one by one.
-
-    Examples
-    --------
-    >>> from tsrnn import ARMA
-    >>> from tsrnn.baselines import Naive
-    >>> from tsrnn.contract import most_fits_together
-    >>> most_fits_together(ARMA()), most_fits_together(Naive())
-    (256, 1)
     """
     forecaster = last_step(model)
     if not isinstance(forecaster, Forecaster):
@@ -128,17 +120,6 @@ def fit_panels_together(
     ------
     TypeError, ValueError
         As `fit` of any of them.
-
-    Examples
-    --------
-    >>> from tsrnn import ARMA
-    >>> from tsrnn.contract import fit_panels_together
-    >>> from tsrnn.data import read_panel
-    >>> from tsrnn.datasets import load_nile
-    >>> panels = [read_panel(load_nile()[:n]) for n in (80, 100)]
-    >>> models = fit_panels_together(ARMA(order=(1, 0)), panels)
-    >>> [int(model.nobs_.iloc[0]) for model in models]
-    [80, 100]
     """
     models = [clone(forecaster) for _ in panels]
     for model, change in zip(models, changes or [], strict=changes is not None):

@@ -14,7 +14,7 @@ from tsrnn.data._calendar import (
     step_days,
 )
 from tsrnn.data._categories import Categories, holds_labels
-from tsrnn.data._csv import CsvFormat, whole_numbers
+from tsrnn.data._csv import CsvFormat
 from tsrnn.data._faults import (
     MissingValuesWarning,
     array_advice,
@@ -26,7 +26,7 @@ from tsrnn.data._faults import (
     type_advice,
     warn_user,
 )
-from tsrnn.data._files import DataFiles, check_zones, dates_or_years, load_polars
+from tsrnn.data._files import DataFiles, dates_or_years, load_polars
 from tsrnn.data._frames import (
     array_frame,
     by_row,
@@ -59,7 +59,7 @@ from tsrnn.data._recognise import Recognised, Written, recognise
 from tsrnn.data._scaling import Scaler, log_ratios
 from tsrnn.data._table import check_numeric
 from tsrnn.data._timestamps import are_dates
-from tsrnn.data._trading import load_exchange_calendars, with_later_rows
+from tsrnn.data._trading import with_later_rows
 from tsrnn.data._written_dates import looks_like_dates
 
 __all__ = [
@@ -71,57 +71,17 @@ __all__ = [
     "MissingValuesWarning",
     "Panel",
     "Recognised",
-    "Scaler",
     "Written",
-    "are_dates",
-    "array_advice",
-    "array_frame",
     "by_row",
-    "calendar_columns",
-    "calendar_features",
-    "calendar_names",
-    "calendar_phases",
-    "check_continues",
-    "check_numeric",
-    "check_zones",
-    "cycle_steps",
-    "dates_or_years",
-    "future_times",
-    "holds_labels",
     "in_library",
-    "is_array",
-    "load_exchange_calendars",
-    "load_holidays",
-    "load_polars",
-    "log_ratios",
-    "looks_like_dates",
-    "month_number",
-    "order_of_series",
     "panel_frame",
-    "past_times",
     "quote",
-    "quote_series",
-    "quoted",
-    "read_future",
     "read_panel",
-    "read_series",
-    "recognise",
-    "row_keys",
-    "show_label",
     "split_by_series",
-    "step_days",
-    "steps_ahead",
-    "steps_between",
-    "times_of_future",
-    "to_pandas",
-    "to_polars",
-    "type_advice",
-    "warn_user",
-    "whole_numbers",
     "windows",
-    "with_later_rows",
-    "without_gaps",
     "write_frame",
-    "write_paths",
-    "write_stamps",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without what other rooms alone import

@@ -74,13 +74,6 @@ def calendar_features(calendar: Any, layout: Layout) -> tuple[str, ...]:
     ------
     TypeError, ValueError
         If a name is unknown, the timestamps are integers, or a cycle is no longer than a step.
-
-    Examples
-    --------
-    >>> from tsrnn.data import calendar_features, read_panel
-    >>> from tsrnn.datasets import load_elec_equip
-    >>> calendar_features(True, read_panel(load_elec_equip()).layout)
-    ('month',)
     """
     if calendar is None or calendar is False:
         return ()
@@ -132,13 +125,6 @@ def calendar_names(features: Sequence[str], layout: Layout) -> list[str]:
     Returns
     -------
     list of str
-
-    Examples
-    --------
-    >>> from tsrnn.data import calendar_names, read_panel
-    >>> from tsrnn.datasets import load_macrodata
-    >>> calendar_names(["quarter"], read_panel(load_macrodata()).layout)
-    ['quarter_sin1', 'quarter_cos1', 'quarter_cos2']
     """
     return [f"{name}_{wave}{k}" for name in features for wave, k in _waves(name, layout)]
 
@@ -165,14 +151,6 @@ def calendar_columns(times: np.ndarray, features: Sequence[str], layout: Layout)
     -------
     ndarray of float64, shape (..., columns)
         In the order of `calendar_names`.
-
-    Examples
-    --------
-    >>> from tsrnn.data import calendar_columns, read_panel
-    >>> from tsrnn.datasets import load_macrodata
-    >>> panel = read_panel(load_macrodata())
-    >>> calendar_columns(panel.times[:2], ["quarter"], panel.layout).round(6).tolist()
-    [[0.0, 1.0, 1.0], [1.0, 0.0, -1.0]]
     """
     phases = calendar_phases(times, features, layout)
     parts = []
@@ -199,14 +177,6 @@ def calendar_phases(times: np.ndarray, features: Sequence[str], layout: Layout) 
     -------
     ndarray of float64, shape (..., len(features))
         Shares in [0, 1).
-
-    Examples
-    --------
-    >>> from tsrnn.data import calendar_phases, read_panel
-    >>> from tsrnn.datasets import load_macrodata
-    >>> panel = read_panel(load_macrodata())
-    >>> calendar_phases(panel.times[:3], ["quarter"], panel.layout).ravel().tolist()
-    [0.0, 0.25, 0.5]
     """
     if layout.time_kind == "period":
         index = periods(times.ravel(), period_freq(layout.time_dtype)).to_timestamp()
@@ -230,13 +200,6 @@ def cycle_steps(feature: str, layout: Layout) -> float:
     Returns
     -------
     float
-
-    Examples
-    --------
-    >>> from tsrnn.data import cycle_steps, read_panel
-    >>> from tsrnn.datasets import load_macrodata
-    >>> cycle_steps("quarter", read_panel(load_macrodata()).layout)
-    4.0
     """
     return CYCLES[feature].days / step_days(layout)
 
@@ -281,13 +244,6 @@ def step_days(layout: Layout) -> float:
     ------
     ValueError
         If rows are irregular.
-
-    Examples
-    --------
-    >>> from tsrnn.data import read_panel, step_days
-    >>> from tsrnn.datasets import load_macrodata
-    >>> step_days(read_panel(load_macrodata()).layout)
-    91.3125
     """
     if layout.irregular:
         raise ValueError(

@@ -126,13 +126,6 @@ def holds_labels(column: pd.Series) -> bool:
     Returns
     -------
     bool
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import holds_labels
-    >>> holds_labels(pd.Series(["rain", "sun"])), holds_labels(pd.Series(["1,5", "2,0"]))
-    (True, False)
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return True

@@ -478,15 +478,6 @@ def whole_numbers(times: pd.Series) -> pd.Series | None:
     -------
     pandas.Series or None
         Integers, or floats if all have a decimal point, as after missing values in pandas.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import whole_numbers
-    >>> whole_numbers(pd.Series(["20240131", "20240201"])).tolist()
-    [20240131, 20240201]
-    >>> whole_numbers(pd.Series(["2024-01-31"])) is None
-    True
     """
     different = times.drop_duplicates()
     kinds: Any = ((INTEGERS, "int64"), (FLOATS, "float64"))

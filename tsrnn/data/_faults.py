@@ -126,12 +126,6 @@ def show_label(label: object) -> str:
     Returns
     -------
     str
-
-    Examples
-    --------
-    >>> from tsrnn.data import show_label
-    >>> show_label("a"), show_label(("a", 1))
-    ('a', "('a', 1)")
     """
     return label if isinstance(label, str) else quote(label)
 
@@ -149,14 +143,6 @@ def type_advice(ids: Iterable[Any], known: Iterable[Any]) -> str:
     -------
     str
         Sentence with a leading blank; "" if no id looks like a known one.
-
-    Examples
-    --------
-    >>> from tsrnn.data import type_advice
-    >>> type_advice(["1"], [1, 2])
-    " Ids differ in type: '1' here is 1 in the data fitted to. Convert them by astype('int64')."
-    >>> type_advice(["x"], [1, 2])
-    ''
     """
     by_text = {str(label): label for label in known}
     for label in ids:
@@ -184,14 +170,6 @@ def array_advice(values: object, columns: Sequence[str] = ()) -> str:
     str
         Sentence with a leading blank; "" for objects other than arrays and lists of one or two
         axes.
-
-    Examples
-    --------
-    >>> from tsrnn.data import array_advice
-    >>> array_advice([1.0, 2.0], ("id", "ds", "y"))
-    " Give a row for each series and time: pd.DataFrame({'id': ..., 'ds': ..., 'y': ...})."
-    >>> array_advice(None)
-    ''
     """
     shape = getattr(values, "shape", (0,) if isinstance(values, list | tuple) else ())
     if not isinstance(shape, tuple) or len(shape) not in (1, 2):
@@ -226,12 +204,6 @@ def quoted(names: Iterable[object], limit: int = 5) -> str:
     Returns
     -------
     str
-
-    Examples
-    --------
-    >>> from tsrnn.data import quoted
-    >>> quoted(["a", "b", 3], limit=2)
-    "'a', 'b' and 1 more"
     """
     return listed((quote(name) for name in names), limit)
 
@@ -249,14 +221,6 @@ def quote_series(labels: Iterable[object], limit: int = 3) -> str:
     -------
     str
         Text that cannot be read as a count when it follows "of".
-
-    Examples
-    --------
-    >>> from tsrnn.data import quote_series
-    >>> quote_series(["a", "b"]), quote_series([3, 4]), quote_series([(3, "sales")])
-    ("'a', 'b'", 'series 3, 4', "(3, 'sales')")
-    >>> quote_series("abcd", limit=2)
-    "first 'a', 'b'"
     """
     labels = list(labels)
     first = labels[:limit]
@@ -300,16 +264,6 @@ def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
     message : str
     category : type, optional
         Class of the warning.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from tsrnn.data import warn_user
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_user("a series is short")
-    >>> str(caught[0].message)
-    'a series is short'
     """
     level, frame = 1, sys._getframe()
     # Decorators of torch stand between functions of the package.

@@ -72,12 +72,6 @@ def load_polars() -> Any:
         If it is not installed.
     RuntimeError
         In a process forked after polars had started its threads, where it would wait for ever.
-
-    Examples
-    --------
-    >>> from tsrnn.data import load_polars
-    >>> load_polars().DataFrame({"y": [1.0, 2.0]}).shape
-    (2, 1)
     """
     try:
         import polars
@@ -518,13 +512,6 @@ def check_zones(times: Iterable[tuple[Path, Any]], time_col: str) -> None:
     ------
     ValueError
         Naming the column, two files and their zones.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> import narwhals as nw
-    >>> from tsrnn.data import check_zones
-    >>> check_zones([(Path(name), nw.Datetime("us", "UTC")) for name in "ab"], "ds")
     """
     zoned = [(path, dtype.time_zone) for path, dtype in times if hasattr(dtype, "time_zone")]
     for path, zone in zoned[1:]:
@@ -593,13 +580,6 @@ def dates_or_years(column: pd.Series) -> bool:
     Returns
     -------
     bool
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import dates_or_years
-    >>> dates_or_years(pd.Series([1998, 1999, 2000])), dates_or_years(pd.Series([1998, 2000]))
-    (True, False)
     """
     if column.dtype.kind != "i" or len(column) < 2:
         return False

@@ -233,17 +233,6 @@ def write_paths(
     -------
     pandas.DataFrame or polars.DataFrame
         `write_frame` of each path, with a column "path" from 1 to n before the values.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from tsrnn.data import future_times, read_panel, write_paths
-    >>> panel = read_panel(pd.Series([1.0, 2.0], pd.RangeIndex(2), name="sales"))
-    >>> times = future_times(panel, 1)
-    >>> write_paths(panel.layout, panel.ids, times, np.array([3.0, 4.0]).reshape(2, 1, 1, 1))
-       path  sales
-    2     1    3.0
-    2     2    4.0
     """
     n, _, h, n_targets = paths.shape
     _check_shapes(len(ids), times, {"": paths[0]}, n_targets, layout, None)
@@ -267,12 +256,6 @@ def is_array(values: object) -> bool:
     Returns
     -------
     bool
-
-    Examples
-    --------
-    >>> from tsrnn.data import is_array
-    >>> is_array([1.0, 2.0]), is_array("data.csv")
-    (True, False)
     """
     return isinstance(values, np.ndarray | list | tuple)
 
@@ -296,12 +279,6 @@ def array_frame(values: Any, start: int = 0) -> pd.Series | pd.DataFrame:
     ------
     TypeError
         If rows have different lengths, or `values` has more than two axes.
-
-    Examples
-    --------
-    >>> from tsrnn.data import array_frame
-    >>> array_frame([4.0, 5.0], start=2).to_dict()
-    {2: 4.0, 3: 5.0}
     """
     required = "an array must have one axis, rows, or two, rows and variables"
     try:
@@ -373,14 +350,6 @@ def row_keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
     -------
     pandas.DataFrame
         Frame of pandas with the time of each row, and its id if the data have ids.
-
-    Examples
-    --------
-    >>> from tsrnn.data import read_panel, row_keys
-    >>> from tsrnn.datasets import load_nile
-    >>> panel = read_panel(load_nile())
-    >>> row_keys(panel.layout, panel.ids.repeat(100), panel.times).shape
-    (100, 1)
     """
     as_pandas = replace(layout, backend="pandas")
     if layout.kind == "long":
@@ -441,14 +410,6 @@ def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
     -------
     pandas.DatetimeIndex, pandas.PeriodIndex or pandas.Index of numbers
         Future rows of irregular data have steps after the last row: 1, 2, ...
-
-    Examples
-    --------
-    >>> from tsrnn.data import read_panel, write_stamps
-    >>> from tsrnn.datasets import load_nile
-    >>> panel = read_panel(load_nile())
-    >>> write_stamps(panel.times, panel.layout).equals(load_nile().index)
-    True
     """
     if layout.time_kind == "period":
         return periods(times, period_freq(layout.time_dtype))
@@ -516,14 +477,6 @@ def to_pandas(frame: Any) -> pd.DataFrame:
     -------
     pandas.DataFrame
         The frame itself if it is of pandas.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import to_pandas, to_polars
-    >>> frame = pd.DataFrame({"unique_id": ["a", "b"], "y": [1.0, 2.0]})
-    >>> to_pandas(to_polars(frame)).equals(frame)
-    True
     """
     if isinstance(frame, pd.DataFrame):
         return frame
@@ -594,14 +547,6 @@ def to_polars(frame: Any) -> Any:
         If a column holds values of several types.
     ValueError
         If two names are equal as text.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import to_polars
-    >>> months = pd.period_range("2024-01", periods=2, freq="M")
-    >>> to_polars(pd.DataFrame({"ds": months, "y": [1.0, 2.0]})).shape
-    (2, 2)
     """
     if not isinstance(frame, pd.DataFrame):
         return frame

@@ -492,15 +492,6 @@ def steps_ahead(steps: np.ndarray) -> np.ndarray:
     -------
     ndarray of datetime64[ns]
         Datetimes beyond all data; `write_stamps` converts them to steps.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from tsrnn.data import read_panel, steps_ahead, write_stamps
-    >>> times = pd.to_datetime(["2024-01-01 10:00", "2024-01-01 10:07", "2024-01-03 09:00"])
-    >>> panel = read_panel(pd.Series([1.0, 2.0, 3.0], times), freq="irregular")
-    >>> write_stamps(steps_ahead(np.array([1, 2])), panel.layout).tolist()
-    [1, 2]
     """
     return (steps + _STEPS).astype("datetime64[ns]")
 

@@ -68,18 +68,6 @@ def future_times(
     ------
     ValueError
         If h is not a positive integer, or the horizon leaves the range of timestamps.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from tsrnn.data import future_times, read_panel
-    >>> months = pd.period_range("2024-01", periods=12, freq="M")
-    >>> panel = read_panel(pd.Series(range(12), months))
-    >>> pd.PeriodIndex.from_ordinals(future_times(panel, 2)[0], freq="M").astype(str).tolist()
-    ['2025-01', '2025-02']
-    >>> future_times((np.array([10, 20]), 5), 3)
-    array([[15, 20, 25],
-           [25, 30, 35]])
     """
     if isinstance(h, bool) or not isinstance(h, int | np.integer) or h < 1:
         raise ValueError(f"h must be an integer of at least 1; got {quote(h)}.")
@@ -113,13 +101,6 @@ def past_times(last: np.ndarray, n: int, freq: Freq | Grid, *, tz: str | None = 
     Returns
     -------
     ndarray, shape (S, n)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.data import past_times
-    >>> past_times(np.array(["2024-03-01"], "datetime64[ns]"), 3, "MS").astype("datetime64[D]")
-    array([['2024-01-01', '2024-02-01', '2024-03-01']], dtype='datetime64[D]')
     """
     return _advance(last[:, None], np.arange(1 - n, 1)[None], freq, tz)
 
@@ -142,15 +123,6 @@ def steps_between(
     -------
     ndarray of int64, shape (S,)
         Steps, rounded down; negative if `later` lies before `first`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.data import steps_between
-    >>> first = np.array(["2024-01-01", "2024-05-01"], "datetime64[ns]")
-    >>> later = np.array(["2024-03-01", "2024-04-01"], "datetime64[ns]")
-    >>> steps_between(first, later, "MS")
-    array([ 2, -1])
     """
     grid = _grid(first, freq)
     return (grid.numbers(later, tz) - grid.numbers(first, tz)) // grid.step
@@ -201,15 +173,6 @@ def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq | G
     ------
     ValueError
         If a series is unknown, or its new rows begin at another time.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import check_continues, read_panel
-    >>> y = pd.Series(range(6), pd.date_range("2024-01-01", periods=6))
-    >>> old, new = read_panel(y[:4]), read_panel(y[4:])
-    >>> check_continues(new, old.ids, old.last_times, old.freq)
-    array([0])
     """
     # An Index is kept: a copy would build its hash table again.
     known = (ids if isinstance(ids, pd.Index) else pd.Index(ids)).get_indexer(new.ids)
@@ -290,16 +253,6 @@ def read_future(
     ValueError
         If columns or rows are missing or repeated, values are missing or infinite, or a label is
         not among the levels.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import read_future, read_panel
-    >>> days = pd.date_range("2024-01-01", periods=5)
-    >>> df = pd.DataFrame({"y": [3.0, 4, 5, 6, 7], "price": [1.0, 1, 2, 2, 3]}, days)
-    >>> panel = read_panel(df[:3], target="y")
-    >>> read_future(df[["price"]], h=2, columns=["price"], panel=panel).ravel()
-    array([2., 3.])
     """
     if panel is not None:
         ids, last_times, freq, layout = panel.ids, panel.last_times, panel.freq, panel.layout
@@ -354,17 +307,6 @@ def times_of_future(
     Returns
     -------
     ndarray, shape (S, h)
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from tsrnn.data import read_panel, times_of_future
-    >>> days = pd.to_datetime(["2024-07-02", "2024-07-03", "2024-07-05", "2024-07-08"])
-    >>> df = pd.DataFrame({"y": 1.0, "x": range(4)}, days)
-    >>> panel = read_panel(df[:2], target="y", freq="C")
-    >>> last = panel.ids, panel.last_times, 2, panel.layout
-    >>> times_of_future(df[["x"]][2:], *last).astype("datetime64[D]").astype(str).tolist()
-    [['2024-07-05', '2024-07-08']]
     """
     if not layout.observed or not hasattr(X_future, "columns"):
         return future_times((last_times, layout.grid), h, tz=layout.tz)

@@ -48,12 +48,6 @@ def load_holidays() -> Any:
     ------
     ImportError
         If it is not installed.
-
-    Examples
-    --------
-    >>> from tsrnn.data import load_holidays
-    >>> "2023-11-23" in load_holidays().country_holidays("US", years=2023)
-    True
     """
     try:
         import holidays

@@ -133,17 +133,6 @@ def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
     ValueError
         If a column of a series has no value, rows cannot be dropped, or a label is missing between
         others.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from tsrnn.data import read_panel, without_gaps
-    >>> panel = read_panel(pd.Series([np.nan, 1.0, np.nan, 3.0]), missing="keep")
-    >>> panel, sentence = without_gaps(panel, cut=True)
-    >>> panel.values.ravel().tolist()
-    [1.0, 2.0, 3.0]
-    >>> sentence
-    '1 missing value is interpolated linearly; 1 row at the ends of series is left out'
     """
     data = np.concatenate([panel.values, panel.exog], 1)
     unknown = np.isnan(data)

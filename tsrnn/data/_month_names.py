@@ -53,11 +53,5 @@ def month_number(text: str) -> int | None:
     Returns
     -------
     int or None
-
-    Examples
-    --------
-    >>> from tsrnn.data._month_names import month_number
-    >>> month_number("Okt."), month_number("février"), month_number("Total")
-    (10, 2, None)
     """
     return MONTH_NAMES.get(text.strip().lower().removesuffix("."))

@@ -27,14 +27,6 @@ def order_of_series(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
     ------
     IndexError
         If a series has no rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.data import order_of_series
-    >>> values = np.array([[1.0], [9.0], [17.0], [200.0], [200.0], [500.0]])
-    >>> order_of_series(values, np.array([0, 3, 6])).tolist()
-    [1, 0]
     """
     starts, lengths = indptr[:-1], np.diff(indptr)
     change = np.nan_to_num(np.abs(np.diff(values, axis=0, prepend=np.nan)))

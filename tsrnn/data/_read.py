@@ -196,16 +196,6 @@ def read_series(
     ------
     TypeError, ValueError
         As in `read_panel`, if the fault is common, the frame has no ids, or no series can be read.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from tsrnn.data import read_series
-    >>> days = pd.date_range("2024-01-01", periods=3)
-    >>> df = pd.DataFrame({"unique_id": list("aaabbb"), "ds": [*days, *days], "y": range(6)})
-    >>> panel, faults = read_series(df.assign(y=df["y"].replace(4, np.inf)))
-    >>> list(panel.ids), list(faults)
-    (['a'], ['b'])
     """
     table, columns = _open(df, target, id_col, time_col, freq, missing, strict, None, None)
     codes, ids = table.groups()

@@ -113,18 +113,6 @@ def recognise(
     ------
     ValueError
         If a column of dates or numbers is ambiguous, or some of its rows cannot be read.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import recognise
-    >>> sales = pd.DataFrame({"day": ["31.12.2024", "01.01.2025"], "y": ["€ 1.200", "€ 950,5"]})
-    >>> result = recognise(sales)
-    >>> result.frame["y"].tolist()
-    [1200.0, 950.5]
-    >>> print("\n".join(result.notes))
-    '31.12.2024' of the column 'day' is read as 2024-12-31.
-    '€ 1.200' of the column 'y' is read as 1200, in '€'.
     """
     kept = {ids}
     if layout is not None:

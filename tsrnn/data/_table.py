@@ -635,12 +635,6 @@ def check_numeric(
     ------
     TypeError
         Naming the first column that holds something else, and a value of it.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import check_numeric
-    >>> check_numeric(pd.DataFrame({"y": [1.0, 2.0]}), ["y"], "the target")
     """
     for name in not_real(columns, names, booleans=booleans)[:1]:
         column = columns[name]

@@ -203,13 +203,6 @@ def are_dates(numbers: pd.Index | pd.Series) -> bool:
     Returns
     -------
     bool
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import are_dates
-    >>> are_dates(pd.Index([202411, 202412])), are_dates(pd.Index([202412, 202413]))
-    (True, False)
     """
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     if not len(values) or not np.isfinite(values).all() or (values % 1).any():

@@ -46,15 +46,6 @@ def load_exchange_calendars() -> Any:
     ------
     ImportError
         If it is not installed.
-
-    Examples
-    --------
-    >>> from tsrnn.data import load_exchange_calendars
-    >>> try:
-    ...     load_exchange_calendars().resolve_alias("NYSE") == "XNYS"
-    ... except ImportError as error:
-    ...     "tsrnn[calendars]" in str(error)
-    True
     """
     try:
         import exchange_calendars
@@ -287,16 +278,6 @@ def with_later_rows(layout: Layout, last_times: np.ndarray, panel: Panel) -> Lay
     Returns
     -------
     Layout
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from tsrnn.data import read_panel, with_later_rows
-    >>> days = pd.date_range("2024-07-01", periods=5, freq="B")
-    >>> old = read_panel(pd.Series([1.0, 2.0, 3.0], days[:3]), freq="C")
-    >>> new = read_panel(pd.Series([4.0], days[4:]), freq="C")
-    >>> with_later_rows(old.layout, old.last_times, new).closed
-    ('2024-07-04',)
     """
     if layout.irregular:
         rows = {*layout.row_times, *panel.times.astype(np.int64).tolist()}

@@ -142,13 +142,6 @@ def looks_like_dates(column: pd.Index | pd.Series, *, years: bool = True) -> boo
     Returns
     -------
     bool
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.data import looks_like_dates
-    >>> looks_like_dates(pd.Series(["Jan 2024", "Feb 2024", "Total"]))
-    True
     """
     texts = [str(text).strip() for text in pd.unique(column.dropna())] if is_text(column) else []
     marked = sum(_form(text) is not None for text in texts)

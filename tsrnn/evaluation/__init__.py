@@ -17,7 +17,10 @@ __all__ = [
     "backtest",
     "compare",
     "diagnose",
-    "format_p_value",
     "inverse_error_weights",
     "stacked_weights",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without what other rooms alone import

@@ -375,12 +375,6 @@ def format_p_value(p: float, missing: str = "-") -> str:
     Returns
     -------
     str
-
-    Examples
-    --------
-    >>> from tsrnn.evaluation import format_p_value
-    >>> format_p_value(0.0471), format_p_value(1e-9), format_p_value(float("nan"))
-    ('0.047', '<0.001', '-')
     """
     if math.isnan(p):
         return missing

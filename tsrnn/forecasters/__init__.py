@@ -25,7 +25,6 @@ from tsrnn.forecasters._scaling import (
     fit_scaling,
     inverse_boxcox,
     scale_padded,
-    standardise,
     standardised,
 )
 from tsrnn.forecasters._stacking import FittedStacked, StackedState
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from tsrnn.forecasters._with_torch import *  # noqa: F403
 
 __all__ = [
-    "HEADS",
     "FeatureStability",
     "FittedNetworks",
     "FittedPrior",
@@ -58,14 +56,15 @@ __all__ = [
     "boxcox",
     "by_series",
     "feature_stability",
-    "fit_scaling",
-    "inverse_boxcox",
-    "network_inputs",
-    "scale_padded",
-    "standardise",
     "standardised",
+]
+
+# Loaded for other rooms; no part of the API.
+_INNER = [
+    "HEADS",
+    "network_inputs",
     "units_of",
 ]
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
-    __getattr__, __dir__ = lazy_names(__name__, __all__, f"{__name__}._with_torch")
+    __getattr__, __dir__ = lazy_names(__name__, __all__, f"{__name__}._with_torch", _INNER)

@@ -125,16 +125,6 @@ def fit_scaling(
     Returns
     -------
     Scaling
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.data import read_panel
-    >>> from tsrnn.datasets import load_elec_equip
-    >>> from tsrnn.forecasters import fit_scaling
-    >>> panel = read_panel(load_elec_equip())
-    >>> fit_scaling(panel, panel.lengths, season=12).constant
-    array([[False]])
     """
     position = np.arange(len(panel.values)) - np.repeat(panel.indptr[:-1], panel.lengths)
     mask = position < np.repeat(rows, panel.lengths)
@@ -190,15 +180,6 @@ def scale_padded(
     -------
     location, scale, varies : Tensor of shape (S, C)
         Scaling of the transformed targets; the scale is 0 without rows. `varies` is 1 or 0.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.forecasters import scale_padded
-    >>> targets = torch.tensor([[[1.0], [3.0], [5.0], [7.0]]])
-    >>> location, scale, _ = scale_padded(targets, torch.tensor([[True, True, True, False]]), 1)
-    >>> location.tolist(), round(scale.item(), 6)
-    ([[3.0]], 2.0)
     """
     import torch  # only exported programs call this function
 
@@ -251,16 +232,6 @@ def standardise(panel: Panel, scaling: Scaling) -> np.ndarray:
     ------
     ValueError
         If standardised values are beyond the range of float32.
-
-    Examples
-    --------
-    >>> from tsrnn.data import read_panel
-    >>> from tsrnn.datasets import load_elec_equip
-    >>> from tsrnn.forecasters import fit_scaling, standardise
-    >>> panel = read_panel(load_elec_equip())
-    >>> rows = standardise(panel, fit_scaling(panel, panel.lengths, season=12))
-    >>> rows.shape == panel.values.shape, bool(abs(rows.mean()) < 1e-12)
-    (True, True)
     """
     with np.errstate(over="ignore"):
         rows = scaling.transform(np.hstack([panel.values, panel.exog]), panel.indptr)
@@ -377,13 +348,6 @@ def inverse_boxcox(values: Values, exponent: float | None) -> Values:
     Returns
     -------
     ndarray or Tensor
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.forecasters import inverse_boxcox
-    >>> inverse_boxcox(np.array([2.0, -5.0]), 0.5).round(6).tolist()
-    [4.0, 0.0]
     """
     if exponent is None:
         return values

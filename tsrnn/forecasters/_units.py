@@ -311,13 +311,6 @@ def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
     -------
     Tensor of shape (..., C + E)
         Targets as deviations from the level over the spread; exogenous columns unchanged.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.forecasters import network_inputs
-    >>> network_inputs(torch.tensor([3.0, 5.0]), torch.tensor([2.0, 0.0]), torch.tensor([0.5]))
-    tensor([2., 5.])
     """
     c = spread.shape[-1]
     # A spread of zero means a constant window, whose deviation is zero as well.
@@ -342,19 +335,6 @@ def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings:
     Returns
     -------
     Units
-
-    Examples
-    --------
-    >>> from tsrnn import ParaRNNForecaster
-    >>> from tsrnn.data import read_panel
-    >>> from tsrnn.datasets import load_elec_equip
-    >>> from tsrnn.forecasters import standardise, units_of
-    >>> model = ParaRNNForecaster(horizon=12, hidden_size=4, max_epochs=1, refit=False)
-    >>> scaling = model.fit(load_elec_equip()).state_.scaling
-    >>> panel = read_panel(load_elec_equip())
-    >>> units = units_of(standardise(panel, scaling), panel.indptr, scaling, model.settings_)
-    >>> units.values.shape == panel.values.shape
-    True
     """
     return _units_of(values, indptr, scaling.constant, settings)
 

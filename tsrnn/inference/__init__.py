@@ -15,5 +15,8 @@ __all__ = [
     "InferenceSummary",
     "LocalProjections",
     "PartiallyLinear",
-    "left_out_residuals",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without what other rooms alone import

@@ -151,16 +151,6 @@ def left_out_residuals(
 
     Racine, J. (2000). Consistent cross-validatory model-selection for dependent data: hv-block
     cross-validation. Journal of Econometrics 99(1), 39-61.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from tsrnn.inference import left_out_residuals
-    >>> windows = np.random.default_rng(0).normal(size=(100, 2, 1))
-    >>> residuals = left_out_residuals(LinearRegression(), windows, windows[:, 1, 0], gap=2)
-    >>> bool(abs(residuals).max() < 1e-10)
-    True
     """
     fit = cross_fit(
         model, windows, np.asarray(target, float)[:, None], n_folds=n_folds, gap=gap,

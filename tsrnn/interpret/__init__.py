@@ -73,7 +73,6 @@ _MODULES = {
 }
 
 __all__ = [
-    "WIDTH",
     "FeatureHistory",
     "ForecastPaths",
     "LEMSystem",
@@ -83,11 +82,8 @@ __all__ = [
     "StateUnits",
     "TanhMap",
     "UninformativeNetworkError",
-    "active_networks",
-    "block_shares",
     "choose_state_units",
     "elapsed_steps",
-    "feature_section",
     "forecast_features",
     "gradient_bound",
     "gradient_growth",
@@ -99,12 +95,8 @@ __all__ = [
     "lem_of_system",
     "lem_of_two_scale_system",
     "lyapunov_exponent",
-    "match_features",
     "memory_lengths",
     "partial_gradients",
-    "path_steps",
-    "reading_of",
-    "reading_of_forecasts",
     "realise",
     "realise_paths",
     "reconstruct_input",
@@ -112,8 +104,6 @@ __all__ = [
     "section",
     "time_scales",
     "time_steps",
-    "two_columns",
-    "wrapped",
 ]
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
@@ -121,4 +111,5 @@ if not TYPE_CHECKING:  # to a type checker, a name that is not above does not ex
         __name__,
         __all__,
         lambda name: getattr(import_module(f"{__name__}.{_MODULES[name]}"), name),
+        _MODULES,
     )

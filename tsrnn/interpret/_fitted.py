@@ -98,14 +98,6 @@ def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
         If no network is active.
     sklearn.exceptions.NotFittedError
         If the model is an unfitted estimator.
-
-    Examples
-    --------
-    >>> from tsrnn.interpret import active_networks
-    >>> from tsrnn.layers import Ensemble, ParaRNN, RecurrentNetwork
-    >>> members = [RecurrentNetwork(ParaRNN(1, 4), output_size=1) for _ in range(2)]
-    >>> [number for number, _ in active_networks(Ensemble(members), "this page")]
-    [1, 2]
     """
     estimator = not isinstance(model, type) and all(
         callable(getattr(model, name, None)) for name in ("fit", "predict")

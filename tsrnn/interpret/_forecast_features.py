@@ -60,12 +60,6 @@ def path_steps(horizon: int, season: int) -> int:
     Returns
     -------
     int
-
-    Examples
-    --------
-    >>> from tsrnn.interpret import path_steps
-    >>> [path_steps(4, 1), path_steps(4, 12)]
-    [12, 36]
     """
     return max(horizon, SEASONS * season, FEWEST_STEPS)
 

@@ -33,14 +33,6 @@ def match_features(first: pd.DataFrame, second: pd.DataFrame) -> np.ndarray:
     ------
     ValueError
         If a frame has no columns "modulus", "angle" and "share".
-
-    Examples
-    --------
-    >>> from tsrnn.interpret import match_features, recurrence_features
-    >>> first = recurrence_features([[0.9, 0.0], [0.0, 0.2]])
-    >>> second = recurrence_features([[0.21, 0.0], [0.0, -0.9]])
-    >>> match_features(first, second).tolist()
-    [-1, 1]
     """
     for frame in (first, second):
         missing = {"modulus", "angle", "share"} - set(frame)

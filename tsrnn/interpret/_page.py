@@ -45,12 +45,6 @@ def two_columns(facts: dict[str, object]) -> str:
     Returns
     -------
     str
-
-    Examples
-    --------
-    >>> from tsrnn.interpret import two_columns
-    >>> print(two_columns({"Series": 1, "Rows": 120}))
-    Series:                            1      Rows:                            120
     """
     items = [f"{name + ':':<20}{value!s:>16}" for name, value in facts.items()]
     half = -(-len(items) // 2)
@@ -72,12 +66,6 @@ def feature_section(features: pd.DataFrame | None, heading: str = HEADING) -> li
     -------
     list of str
         Heading and table, or an empty list.
-
-    Examples
-    --------
-    >>> from tsrnn.interpret import feature_section
-    >>> feature_section(None)
-    []
     """
     if features is None:
         return []
@@ -108,12 +96,6 @@ def reading_of(features: pd.DataFrame) -> str:
     Returns
     -------
     str
-
-    Examples
-    --------
-    >>> from tsrnn.interpret import reading_of, recurrence_features
-    >>> reading_of(recurrence_features([[0.9]]))[:60]
-    'Half-life and period are those of the recurrent matrix itsel'
     """
     if "matrix" in features:
         times = (
@@ -142,15 +124,6 @@ def reading_of_forecasts(features: pd.DataFrame) -> str:
     Returns
     -------
     str
-
-    Examples
-    --------
-    >>> from tsrnn import ParaRNNForecaster
-    >>> from tsrnn.datasets import load_nile
-    >>> from tsrnn.interpret import forecast_features, reading_of_forecasts
-    >>> features = forecast_features(ParaRNNForecaster(horizon=4).fit(load_nile()))
-    >>> reading_of_forecasts(features)[:47]
-    'Features of the forecast are the eigenvalues of'
     """
     attrs = features.attrs
     left = [f"{attrs['realisation_error']:.1%} of the variance of the forecasts"]
@@ -183,12 +156,5 @@ def wrapped(text: str, indent: int = 4) -> str:
     Returns
     -------
     str
-
-    Examples
-    --------
-    >>> from tsrnn.interpret import wrapped
-    >>> print(wrapped("Note: " + "a word " * 12))
-    Note: a word a word a word a word a word a word a word a word a word a word a
-        word a word
     """
     return textwrap.fill(text, WIDTH, subsequent_indent=" " * indent)

@@ -35,17 +35,6 @@ def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
     ------
     TypeError
         If the layers have no blocks.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.interpret import block_shares
-    >>> from tsrnn.layers import ParaRNN, RecurrentNetwork
-    >>> network = RecurrentNetwork(ParaRNN(1, 8, block_size=2), output_size=1)
-    >>> x = torch.randn(4, 50, 1, generator=torch.Generator().manual_seed(0))
-    >>> shares, = block_shares(network, x)
-    >>> shares.shape, round(float(shares.sum()), 4)
-    (torch.Size([4]), 1.0)
     """
     rnn = network.rnn
     if not isinstance(rnn, CellStack | UnequalParaRNN):

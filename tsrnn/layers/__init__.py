@@ -6,7 +6,7 @@ are arguments of models, ``LAYERS`` by their class names in files and `LayerChoi
 """
 
 from tsrnn.layers._attention import BlockRecurrentAttention
-from tsrnn.layers._cells import CELLS, NamedCell, check_cell
+from tsrnn.layers._cells import CELLS, check_cell
 from tsrnn.layers._choice import (
     LAYERS,
     MOST_SIZE,
@@ -30,18 +30,13 @@ from tsrnn.layers._stack import CellStack
 from tsrnn.layers._unequal import UnequalParaRNN
 
 __all__ = [
-    "AGGREGATIONS",
     "CELLS",
     "LAYERS",
     "LEM",
     "LRU",
-    "MOST_SIZE",
-    "OPTIONS",
     "BlockRecurrentAttention",
-    "CellStack",
     "Ensemble",
     "LayerChoice",
-    "NamedCell",
     "NewtonBlocks",
     "NewtonGRU",
     "NewtonLSTM",
@@ -49,11 +44,9 @@ __all__ = [
     "Recurrent",
     "RecurrentNetwork",
     "UnequalParaRNN",
-    "check_cell",
-    "check_saveable",
     "layer_choice",
-    "make_layer",
-    "shapes_only",
-    "with_engine",
-    "with_options",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without what other rooms alone import

@@ -18,12 +18,6 @@ class NamedCell(NamedTuple):
         Default arguments of the class; models may replace them.
     words : str
         Description for messages.
-
-    Examples
-    --------
-    >>> from tsrnn.layers import CELLS
-    >>> CELLS["lem"].layer, CELLS["gru"].options
-    ('LEM', {'cell': 'gru', 'block_size': 2})
     """
 
     layer: str
@@ -60,15 +54,6 @@ def check_cell(cell: Any, layer: str | None = None) -> None:
     ------
     ValueError
         If the cell is illegal; the message names the legal cells, or the layer of this one.
-
-    Examples
-    --------
-    >>> from tsrnn.layers import check_cell
-    >>> check_cell("lem")
-    >>> check_cell("lem", layer="ParaRNN")
-    Traceback (most recent call last):
-        ...
-    ValueError: cell of ParaRNN must be one of ('rnn', 'gru', 'lstm') or a tsrnn.kernels.Cell; ...
     """
     named = cell if isinstance(cell, str) and cell in CELLS else None
     home = "ParaRNN" if isinstance(cell, Cell) else named and CELLS[named].layer

@@ -160,12 +160,6 @@ def with_options(
         If the options are no mapping.
     ValueError
         If an option is no argument of the layer, or a separate argument of the model.
-
-    Examples
-    --------
-    >>> from tsrnn.layers import layer_choice, with_options
-    >>> with_options(layer_choice("lru"), {"r_min": 0.9}, "lru", ["block_size"])
-    LayerChoice(name='LRU', options={'r_min': 0.9})
     """
     if options is None:
         return choice
@@ -202,12 +196,6 @@ def with_engine(choice: LayerChoice, engine: str) -> LayerChoice:
     ------
     ValueError
         If the layers have no argument `engine`.
-
-    Examples
-    --------
-    >>> from tsrnn.layers import LayerChoice, with_engine
-    >>> with_engine(LayerChoice("LRU", {}), "scan")
-    LayerChoice(name='LRU', options={'engine': 'scan'})
     """
     if isinstance(engine, str) and engine == "auto":
         return choice
@@ -240,12 +228,6 @@ def make_layer(choice: LayerChoice, input_size: int, hidden_size: int, n_layers:
         If the name is unknown.
     ValueError
         If a size or an option is illegal.
-
-    Examples
-    --------
-    >>> from tsrnn.layers import LayerChoice, make_layer
-    >>> make_layer(LayerChoice("LRU", {"r_min": 0.9}), 3, 16, n_layers=2).num_layers
-    2
     """
     return LAYERS[choice.name](input_size, hidden_size, num_layers=n_layers, **choice.options)
 
@@ -262,16 +244,6 @@ def check_saveable(cell: Any) -> None:
     ------
     TypeError
         If the cell is custom.
-
-    Examples
-    --------
-    >>> from tsrnn.kernels import cells
-    >>> from tsrnn.layers import check_saveable
-    >>> check_saveable("gru")
-    >>> check_saveable(cells.para_gru(2))
-    Traceback (most recent call last):
-        ...
-    TypeError: to be saved, cell must be one by name; got the cell 'para_gru_2', whose step is ...
     """
     if isinstance(cell, Cell):
         raise TypeError(

@@ -23,14 +23,6 @@ def shapes_only() -> Iterator[None]:
     Yields
     ------
     None
-
-    Examples
-    --------
-    >>> from tsrnn.layers import ParaRNN, shapes_only
-    >>> with shapes_only():
-    ...     layer = ParaRNN(3, 16)
-    >>> layer.weight_ih_l0.shape, layer.weight_ih_l0.device.type
-    (torch.Size([16, 3]), 'meta')
     """
     with torch.device("meta"), _WithoutDraws():
         yield

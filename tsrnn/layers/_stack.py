@@ -78,15 +78,6 @@ class CellStack(LayeredRecurrent):
     -----
     States are ordered by field: field i of block k has index ``i * K + k``. The first
     `hidden_size` numbers of a state are the output.
-
-    Examples
-    --------
-    >>> from tsrnn.layers import CellStack, ParaRNN
-    >>> layer = ParaRNN(3, 16, block_size=2, cell="lstm")
-    >>> isinstance(layer, CellStack), layer.n_blocks, layer.state_size
-    (True, 8, 32)
-    >>> layer.cell.field_names[0]
-    ('h_0', 'h_1', 'c_0', 'c_1')
     """
 
     def __init__(

@@ -12,7 +12,6 @@ from tsrnn.plotting._regression import plot_architectures, plot_functional
 from tsrnn.plotting._style import figure_svg
 
 __all__ = [
-    "figure_svg",
     "plot_architectures",
     "plot_backtest",
     "plot_comparison",
@@ -28,3 +27,7 @@ __all__ = [
     "plot_functional",
     "plot_lag_curves",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without what other rooms alone import

@@ -134,14 +134,6 @@ def figure_svg(axes: Any) -> str:
     Returns
     -------
     str
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.plotting import figure_svg, plot_correlations
-    >>> frame = pd.DataFrame({"ds": [1, 2], "first": "a", "second": "b", "correlation": [0.1, 0.3]})
-    >>> "<svg" in figure_svg(plot_correlations(frame))
-    True
     """
     import matplotlib as mpl
     import matplotlib.pyplot as plt

@@ -11,7 +11,6 @@ from tsrnn.preprocessing._decomposition import (
 from tsrnn.preprocessing._unit_roots import adf, count_differences, kpss, ndiffs, nsdiffs
 
 __all__ = [
-    "STRONG",
     "adf",
     "boxcox_lambda",
     "count_differences",
@@ -23,3 +22,7 @@ __all__ = [
     "seasonal_strength",
     "stl",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # without what other rooms alone import

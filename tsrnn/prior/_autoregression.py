@@ -53,12 +53,6 @@ class Autoregression(NamedTuple):
         Length scale in standard deviations of the series; None for a linear function.
     noise : float
         Noise variance over the squared scale of the function.
-
-    Examples
-    --------
-    >>> from tsrnn.prior import Autoregression
-    >>> Autoregression((1, 2), None, 0.3).name
-    'linear autoregression of lags 1, 2'
     """
 
     lags: tuple[int, ...]
@@ -88,16 +82,6 @@ class AutoregressionForecasts:
     drift : float
         Difference of the means of both halves of the rows, over their deviation: autoregressions
         return to the mean of all.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.datasets import logistic_map
-    >>> from tsrnn.prior import autoregress
-    >>> rows, _ = logistic_map(101, 0, noise=0.0)
-    >>> forecasts = autoregress(rows[:100], season_length=1, h=1)
-    >>> bool(abs(forecasts.mean[0] - rows[100]) < 1e-2 * rows.std())
-    True
     """
 
     mean: np.ndarray
@@ -144,13 +128,6 @@ def autoregress(
     AutoregressionForecasts or None
         Forecasts of up to 1,000 steps. None for fewer than 20 rows, a constant series, gaps that
         leave fewer than half of the rows with all lags, or far better competing models.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import autoregress
-    >>> autoregress(np.arange(5.0), season_length=1, h=2) is None
-    True
     """
     values = np.asarray(values, float)
     if values.ndim != 1:

@@ -39,15 +39,6 @@ class CombinerInputs(NamedTuple):
         Forecasts less the prior's median, over its standard deviation; 0 for missing forecasts.
     known : Tensor of shape (O, K)
         Mask of the models with forecasts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import CombinerInputs, trained_prior
-    >>> rows = np.array([[112.0, 118.0, 132.0, 129.0, 121.0, 135.0]])
-    >>> prior = trained_prior().forecast(rows, np.array([6]), season_length=1, h=2)
-    >>> CombinerInputs.of(prior, np.full((1, 4, 2), 136.0)).distances.shape
-    torch.Size([1, 5, 2])
     """
 
     state: Tensor
@@ -90,15 +81,6 @@ def prior_deviation(prior: Forecasts) -> np.ndarray:
     Returns
     -------
     ndarray of shape (U, h)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import prior_deviation, trained_prior
-    >>> rows = np.array([[112.0, 118.0, 132.0, 129.0, 121.0, 135.0]])
-    >>> prior = trained_prior().forecast(rows, np.array([6]), season_length=1, h=2)
-    >>> prior_deviation(prior).shape
-    (1, 2)
     """
     low, high = INNER
     deviation = (prior.quantiles[:, high] - prior.quantiles[:, low]) / INNER_WIDTH
@@ -129,13 +111,6 @@ class CombinerNetwork(nn.Module):
         Width of the layer between the inputs and the weights.
     dropout : float, default 0
         Share of the inputs that are dropped in a training step.
-
-    Examples
-    --------
-    >>> from tsrnn.prior import CombinerNetwork
-    >>> network = CombinerNetwork(state_size=90)
-    >>> sum(parameter.numel() for parameter in network.parameters()) < 4000
-    True
     """
 
     def __init__(self, state_size: int, width: int = 16, dropout: float = 0.0) -> None:
@@ -199,17 +174,6 @@ class Combined:
     quantiles : ndarray of shape (U, 15, h)
         Quantiles at `PROBABILITIES`.
     weights : ndarray of shape (U, K, h)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import trained_combiner, trained_prior
-    >>> rows = np.array([[112.0, 118.0, 132.0, 129.0, 121.0, 135.0]])
-    >>> prior = trained_prior().forecast(rows, np.array([6]), season_length=1, h=2)
-    >>> classical = np.array([[[136.0, 138.0], [137.0, 139.0], [135.0, 135.0], [134.0, 136.0]]])
-    >>> combined = trained_combiner().combine(prior, classical, 1)
-    >>> type(combined).__name__, combined.weights.shape
-    ('Combined', (1, 5, 2))
     """
 
     median: np.ndarray
@@ -232,13 +196,6 @@ class TrainedCombiner(TrainedNetwork):
         Arguments of `CombinerNetwork`.
     description : str
         Sentence that names the training data.
-
-    Examples
-    --------
-    >>> from tsrnn.prior import trained_combiner
-    >>> combiner = trained_combiner()
-    >>> sum(parameter.numel() for parameter in combiner.network.parameters()) < 4000
-    True
     """
 
     prefix = "combiner."
@@ -272,12 +229,6 @@ def trained_combiner(path: str | Path | None = None) -> TrainedCombiner:
     Returns
     -------
     TrainedCombiner
-
-    Examples
-    --------
-    >>> from tsrnn.prior import trained_combiner
-    >>> "M3" in trained_combiner().description
-    True
     """
     if path is not None:
         return TrainedCombiner.read(path)

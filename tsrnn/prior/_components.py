@@ -101,17 +101,6 @@ def structural_components(
     Returns
     -------
     Components
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import structural_components, trained_prior
-    >>> rows = np.array([[112.0, 118.0, 132.0, 129.0, 121.0, 135.0]])
-    >>> prior, lengths = trained_prior(), np.array([6])
-    >>> components = structural_components(prior, rows, lengths, season_length=1, h=3)
-    >>> median = prior.forecast(rows, lengths, season_length=1, h=3).median
-    >>> np.allclose(components.parts.sum(-1) + components.network, median)
-    True
     """
     n_units, longest = values.shape
     states, errors = np.full((2, n_units, longest + h, len(STATES)), np.nan)

@@ -89,14 +89,6 @@ def count_models(season_length: int) -> tuple[CountModel, ...]:
     Returns
     -------
     tuple of CountModel
-
-    Examples
-    --------
-    >>> from tsrnn.prior import count_models
-    >>> len(count_models(1)), len(count_models(12))
-    (39, 63)
-    >>> count_models(12)[-1].name
-    'hurdle, negative binomial 1, moving 0.06'
     """
     models = [
         CountModel(_name(dispersion, change), dispersion, change)
@@ -575,13 +567,6 @@ def are_counts(values: np.ndarray) -> np.ndarray:
     -------
     ndarray of bool
         Mask of the same shape, True for integers from 0 to 1e12 and for NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import are_counts
-    >>> are_counts(np.array([0, 3, np.nan, -1, 0.5, 1e15])).tolist()
-    [True, True, True, False, False, False]
     """
     whole = (values >= 0) & (values <= LARGEST_COUNT) & (values == np.floor(values))
     return whole | np.isnan(values)

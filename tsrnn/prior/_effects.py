@@ -112,18 +112,6 @@ class ColumnEffects:
         Share of each term in the sum of the in-sample variances of the terms.
     panel : PanelPrior or None
         Coefficients given static columns; None if they do not depend on these.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import fit_effects
-    >>> rng = np.random.default_rng(0)
-    >>> price = rng.normal(size=(60, 1))
-    >>> sales = 20 - 3 * price + rng.normal(size=(60, 1))
-    >>> phases = np.zeros((60, 3))
-    >>> effects = fit_effects([sales], [price], [phases], ["price"], [True], season_length=1)
-    >>> [term.label(["price"]) for term in effects.terms], effects.slopes().round(1).tolist()
-    (['price'], [[-3.1]])
     """
 
     terms: tuple[Term, ...]
@@ -213,12 +201,6 @@ def check_effects(
     ------
     TypeError, ValueError
         If `effects` is no mapping from columns to kinds.
-
-    Examples
-    --------
-    >>> from tsrnn.prior import check_effects
-    >>> check_effects({"price": "smooth"}, ["price", "noise"], ["price"])
-    {'price': ('smooth',)}
     """
     if effects is None:
         return {}
@@ -292,18 +274,6 @@ def fit_effects(
     Returns
     -------
     ColumnEffects
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import fit_effects
-    >>> rng = np.random.default_rng(0)
-    >>> heat = rng.normal(size=(80, 1))
-    >>> demand = 9 + heat**2 + 0.1 * rng.normal(size=(80, 1))
-    >>> phases = np.zeros((80, 3))
-    >>> effects = fit_effects([demand], [heat], [phases], ["heat"], [True], season_length=1)
-    >>> any(term.knots for term in effects.terms)
-    True
     """
     exog = interpolated(exog)
     longest = max(map(len, values))
@@ -430,12 +400,6 @@ def year_is_a_season(n_rows: int, steps_per_day: float) -> bool:
     Returns
     -------
     bool
-
-    Examples
-    --------
-    >>> from tsrnn.prior import year_is_a_season
-    >>> year_is_a_season(100, 1 / 7), year_is_a_season(110, 1 / 7)
-    (False, True)
     """
     return 0.1 < steps_per_day <= 1 and YEARS_ALONE * DAYS_IN_YEAR * steps_per_day < n_rows <= LONG
 

@@ -34,12 +34,6 @@ def window_rows(season_length: int) -> int:
     Returns
     -------
     int
-
-    Examples
-    --------
-    >>> from tsrnn.prior import window_rows
-    >>> [window_rows(season_length) for season_length in (1, 12, 52)]
-    [112, 244, 400]
     """
     return min(100 + 12 * season_length, 400)
 
@@ -54,12 +48,6 @@ def trained_steps(season_length: int) -> int:
     Returns
     -------
     int
-
-    Examples
-    --------
-    >>> from tsrnn.prior import trained_steps
-    >>> [trained_steps(season_length) for season_length in (1, 12, 52)]
-    [8, 24, 48]
     """
     return max(8, min(2 * season_length, 48))
 
@@ -146,12 +134,6 @@ def training_origins(values: np.ndarray, season_length: int) -> np.ndarray:
     Returns
     -------
     integer ndarray
-
-    Examples
-    --------
-    >>> from tsrnn.prior import training_origins
-    >>> training_origins([5.0, 5.0, 5.0, 5.0, 6.0, 7.0, 6.0, 8.0], season_length=1)
-    array([4, 5])
     """
     h, window = trained_steps(season_length), window_rows(season_length)
     values = np.asarray(values, float)[-(window + h) :]

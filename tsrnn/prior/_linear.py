@@ -143,14 +143,6 @@ def ets_paths(
     -------
     ndarray of shape (n_rows, n_series)
         NaN or infinite after a value that is not positive, in multiplicative classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import ets_paths
-    >>> states, parameters = np.array([[10.0], [1.0], [0.0]]), np.array([[0.5], [0.1], [0], [1]])
-    >>> ets_paths(np.zeros((3, 1)), states, parameters, trend="add").ravel()
-    array([11., 12., 13.])
     """
     alpha, beta, gamma, phi = parameters
     level, growth, pattern = states[0], states[1], states[2:].copy()
@@ -196,15 +188,6 @@ def draw_poles(
     -------
     ndarray of shape (4, n_series)
         :math:`\phi_1` to :math:`\phi_4` in :math:`x_t = \sum_k \phi_k x_{t-k} + \varepsilon_t`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import draw_poles
-    >>> phi = draw_poles(np.random.default_rng(0), 5)
-    >>> poles = [abs(np.roots([1, *-column])).max() for column in phi.T]
-    >>> phi.shape, bool(max(poles) < 1)
-    ((4, 5), True)
     """
     modulus = largest * (1 - np.exp(rng.uniform(np.log(0.01), 0, (3, n_series))))
     present = rng.random((3, n_series)) < np.array([[0.6], [0.15], [0.25]])

@@ -97,16 +97,6 @@ def autoregression_circumstances(
     Returns
     -------
     ndarray of shape (7, h)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import autoregress, autoregression_circumstances
-    >>> rows = np.sin(np.arange(60.0))
-    >>> forecasts = autoregress(rows, season_length=1, h=2)
-    >>> quantiles = np.linspace(-1, 1, 15)[:, None] * np.ones(2)
-    >>> autoregression_circumstances(quantiles, forecasts, np.zeros(60)).shape
-    (7, 2)
     """
     factor, count = log_bayes_factor(forecasts.log_density, log_evidence)
     h = len(forecasts.mean)

@@ -56,11 +56,6 @@ def check_outliers(value: object) -> None:
     Raises
     ------
     ValueError
-
-    Examples
-    --------
-    >>> from tsrnn.prior import check_outliers
-    >>> check_outliers("pulse")
     """
     if value is not None and not (isinstance(value, str) and value == "pulse"):
         raise ValueError(f'outliers must be "pulse" or None; got {value!r}')
@@ -277,16 +272,6 @@ def skip_errors(
     values : ndarray of shape (N, C)
     outliers : Outliers
         Outliers of the targets, numbered by series, then by target.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import skip_errors
-    >>> rows = np.random.default_rng(0).normal(size=(60, 1))
-    >>> rows[45] = 100.0
-    >>> cleaned, outliers = skip_errors(rows, np.array([0, 20, 60]), season_length=1)
-    >>> np.flatnonzero(np.isnan(cleaned)), outliers.series, outliers.row
-    (array([45]), array([1]), array([25]))
     """
     cleaned, parts = values.copy(), []
     n_targets = values.shape[1]
@@ -319,21 +304,6 @@ def outlier_table(
     DataFrame
         Id and time as in the data, ``target`` if there are several, ``kind`` ("error" or "shift"),
         ``size`` and ``probability``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.data import read_panel
-    >>> from tsrnn.datasets import load_nile
-    >>> from tsrnn.prior import find_outliers, outlier_table
-    >>> flow = load_nile()
-    >>> flow.iloc[9] *= 10
-    >>> panel = read_panel(flow)
-    >>> outliers = find_outliers(panel.values.T, panel.lengths, season_length=1)
-    >>> table = outlier_table(outliers, panel.layout, panel.ids, panel.times[outliers.row])
-    >>> table.round({"size": -2, "probability": 2})
-              ds   kind     size  probability
-    0 1880-01-01  error  10300.0          1.0
     """
     order = np.lexsort((outliers.row, outliers.series))
     frame = row_keys(layout, ids[order], times[order]).reset_index(drop=True)
@@ -356,14 +326,6 @@ def outlier_lines(table: pd.DataFrame) -> list[str]:
     Returns
     -------
     list of str
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from tsrnn.prior import outlier_lines
-    >>> table = pd.DataFrame({"time": [3], "kind": ["error"], "size": [9.5], "probability": [1.0]})
-    >>> outlier_lines(table)
-    [' time  kind  size  probability', '    3 error   9.5            1']
     """
     shown = table.sort_values("probability", ascending=False, kind="stable").head(SHOWN)
     shown = shown.sort_index()

@@ -414,15 +414,6 @@ def structural_evidence(
     Returns
     -------
     Evidence
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import structural_evidence
-    >>> rows = np.array([[3.0, 5.0, 4.0, 6.0]])
-    >>> evidence = structural_evidence(rows, np.array([4]), rows == 6.0, season_length=1, h=2)
-    >>> evidence.forecasts.shape  # of 29 models on two scales
-    (1, 58, 2)
     """
     models = structural_models(season_length)
     owner, features = np.nonzero(origins)[0], np.zeros((*values.shape, N_FEATURES), np.float32)
@@ -617,13 +608,6 @@ def mean_change(rows: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (C,)
         0 if fewer than two rows are observed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import mean_change
-    >>> mean_change(np.array([[1.0], [np.nan], [4.0], [5.0]])).tolist()
-    [2.0]
     """
     changes = (np.abs(np.diff(column[np.isfinite(column)])) for column in rows.T)
     return np.array([change.mean() if len(change) else 0.0 for change in changes])

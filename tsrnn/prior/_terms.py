@@ -57,12 +57,6 @@ class Term:
         parts of a natural cubic spline.
     cycle : str
         Name of the calendar functions in `CYCLES`.
-
-    Examples
-    --------
-    >>> from tsrnn.prior import Term
-    >>> Term(0, lag=2).label(["price"]), Term(-1, cycle="year").label(["price"])
-    ('price, lag 2', 'year')
     """
 
     column: int
@@ -134,13 +128,6 @@ def calendar_functions(cycle: Cycle, phases: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (T, n)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import CYCLES, calendar_functions
-    >>> calendar_functions(CYCLES["by hour"], np.zeros((1, 3))).shape
-    (1, 9)
     """
     n_rows = len(phases)
     parts = [np.ones((n_rows, 1))] if cycle.constant else []
@@ -174,13 +161,6 @@ class ColumnMemory(SeriesArrays):
         Last rows of each column, NaN where a value is missing.
     averages : ndarray of shape (S, D, k)
         Exponentially weighted averages of the observed rows, for each decay.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import ColumnMemory
-    >>> ColumnMemory.before(np.array([[2.0, 5.0]]), n_decays=1).averages.tolist()
-    [[[2.0, 5.0]]]
     """
 
     recent: np.ndarray
@@ -205,13 +185,6 @@ def first_values(columns: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (k,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import first_values
-    >>> first_values(np.array([[np.nan, 2.0], [3.0, 4.0]])).tolist()
-    [3.0, 2.0]
     """
     observed = np.isfinite(columns)
     values = columns[observed.argmax(0), np.arange(columns.shape[1])]
@@ -232,13 +205,6 @@ def moving_averages(rows: np.ndarray, decay: float, initial: np.ndarray) -> np.n
     Returns
     -------
     ndarray of shape (T, k)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import moving_averages
-    >>> moving_averages(np.array([[4.0], [np.nan], [8.0]]), 0.5, np.array([2.0])).ravel().tolist()
-    [3.0, 3.0, 5.5]
     """
     from scipy.signal import lfilter  # slow to import, and needed for columns only
 
@@ -264,12 +230,6 @@ def decays_of(terms: Sequence[Term]) -> list[float]:
     Returns
     -------
     list of float
-
-    Examples
-    --------
-    >>> from tsrnn.prior import Term, decays_of
-    >>> decays_of([Term(0, decay=0.9), Term(0), Term(1, decay=0.6)])
-    [0.6, 0.9]
     """
     return sorted({term.decay for term in terms if term.decay})
 
@@ -334,12 +294,6 @@ def widths_of(terms: Sequence[Term]) -> np.ndarray:
     Returns
     -------
     integer ndarray of shape (n_terms,)
-
-    Examples
-    --------
-    >>> from tsrnn.prior import Term, widths_of
-    >>> widths_of([Term(0), Term(-1, cycle="year")]).tolist()
-    [1, 6]
     """
     one_row: np.ndarray = np.zeros((1, len(PHASES)))
     widths = [

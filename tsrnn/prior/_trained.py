@@ -666,13 +666,6 @@ def learning_windows(series: Sequence[np.ndarray], season_length: int) -> list[n
     -------
     list of ndarray
         Windows; applied to these, the function returns the same ones.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import learning_windows
-    >>> [len(rows) for rows in learning_windows([np.arange(20.0), np.arange(900.0)], 1)[:3]]
-    [20, 120, 120]
     """
     length = window_rows(season_length) + trained_steps(season_length)
     chosen = evenly(len(series), PANEL_UNITS if season_length == 1 else SEASONAL_UNITS)

@@ -152,14 +152,6 @@ def step_factors(scores: np.ndarray, worth: float = 1.0, prior: float = OWN_PRIO
     Returns
     -------
     ndarray of shape (h,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tsrnn.prior import step_factors
-    >>> errors = np.abs(np.random.default_rng(0).standard_normal((4000, 2)))
-    >>> step_factors(1.5 * errors / 1.2816).round(1).tolist()
-    [1.5, 1.5]
     """
     steps = scores.shape[1]
     factors = np.ones(steps)

@@ -20,20 +20,18 @@ if TYPE_CHECKING:
     from tsrnn.training._lightning import train, train_for
 
 __all__ = [
-    "LARGEST_RATE",
     "Epoch",
     "Processes",
     "Share",
     "TrainedReplicate",
-    "checked_device",
-    "checked_processes",
-    "parameter_groups",
-    "stack_batches",
     "train",
-    "train_for",
     "train_replicates",
-    "train_replicates_for",
+]
+
+# Loaded for other rooms; no part of the API.
+_INNER = [
+    "train_for",
 ]
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
-    __getattr__, __dir__ = lazy_names(__name__, __all__, f"{__name__}._lightning")
+    __getattr__, __dir__ = lazy_names(__name__, __all__, f"{__name__}._lightning", _INNER)

@@ -147,23 +147,6 @@ def train_for(
         If the training loss is not finite.
     TypeError
         If a callback is not one of Lightning's.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.training import Epoch, parameter_groups, train_for
-    >>> class Points(Epoch):
-    ...     generator = torch.Generator()
-    ...     def __len__(self):
-    ...         return 1
-    ...     def batches(self):
-    ...         x = torch.linspace(-1, 1, 20)[:, None]
-    ...         yield x, 3 * x
-    >>> model = torch.nn.Linear(1, 1, bias=False)
-    >>> def loss(batch):
-    ...     return (model(batch[0]) - batch[1]).square().mean()
-    >>> groups = parameter_groups(model, [], learning_rate=0.5, weight_decay=0.0)
-    >>> moments = train_for(model, Points(), loss=loss, groups=groups, rates=[0.5] * 3)
     """
     if not rates:
         return moments

@@ -37,12 +37,6 @@ def checked_device(device: Any) -> str:
     ------
     TypeError, ValueError
         If torch does not know the device, or the machine does not have it.
-
-    Examples
-    --------
-    >>> from tsrnn.training import checked_device
-    >>> checked_device("cpu")
-    'cpu'
     """
     if not isinstance(device, str):
         raise TypeError(f"device must be a name such as 'cpu' or 'cuda'; got {device!r}")
@@ -116,14 +110,6 @@ def checked_processes(strategy: Any, devices: Any, device: Any) -> Processes:
     ValueError, TypeError
         If the strategy is unknown, `devices` is no positive integer or needs a strategy, or
         `device` has an index.
-
-    Examples
-    --------
-    >>> from tsrnn.training import checked_processes
-    >>> checked_processes(None, None, "cpu")
-    Processes(start=None, count=1)
-    >>> checked_processes("ddp", 2, "cpu")
-    Processes(start='popen', count=2)
     """
     count = 1 if devices is None else positive_integer("devices", devices)
     if strategy is None:

@@ -34,15 +34,6 @@ def parameter_groups(
     -------
     list of dict
         Fast group and slow group for a torch optimiser.
-
-    Examples
-    --------
-    >>> from tsrnn.layers import ParaRNN
-    >>> from tsrnn.training import parameter_groups
-    >>> layer = ParaRNN(3, 16)
-    >>> groups = parameter_groups(layer, layer.recurrent_parameters(), 0.01, weight_decay=0.1)
-    >>> [(len(group["params"]), group["lr"], group["weight_decay"]) for group in groups]
-    [(2, 0.01, 0.1), (1, 0.001, 0.0)]
     """
     slow_ids = {id(parameter) for parameter in slow}  # tensors compare by value, not by identity
     fast = [p for p in module.parameters() if id(p) not in slow_ids]

@@ -67,14 +67,6 @@ def stack_batches(batches: Sequence[Any]) -> Any:
     ------
     ValueError
         If shapes differ. Pad them first, with zero weights in the loss.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.training import stack_batches
-    >>> x, y = stack_batches([(torch.zeros(5, 2), torch.ones(5)) for _ in range(3)])
-    >>> x.shape, y.shape
-    (torch.Size([3, 5, 2]), torch.Size([3, 5]))
     """
     flat = [tree_flatten(batch) for batch in batches]
     stacked = []
@@ -228,26 +220,6 @@ def train_replicates_for(
     ------
     ValueError
         If the models are not of one shape, or batches cannot be stacked.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from tsrnn.training import Epoch, parameter_groups, train_replicates_for
-    >>> class Points(Epoch):
-    ...     generator = torch.Generator()
-    ...     def __len__(self):
-    ...         return 1
-    ...     def batches(self):
-    ...         x = torch.linspace(-1, 1, 20)[:, None]
-    ...         yield x, 3 * x
-    >>> models = [torch.nn.Linear(1, 1, bias=False) for _ in range(2)]
-    >>> def loss(batch):
-    ...     return (models[0](batch[0]) - batch[1]).square().mean()
-    >>> groups = [parameter_groups(m, [], learning_rate=0.1, weight_decay=0.0) for m in models]
-    >>> results = train_replicates_for(models, [Points(), Points()], loss=loss, groups=groups,
-    ...                                rates=[[0.1] * 3, [0.1] * 5])
-    >>> [result.best_epoch for result in results]
-    [3, 5]
     """
 
     def course(i: int, _: float) -> Course:
