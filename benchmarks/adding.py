@@ -28,13 +28,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from _runs import Key, add_run_options, read_result, run_all
-from _timing import print_machine, print_table, read_options
+from _runs import Key, kept_results, read_run_options, run_all
+from _timing import option_parser, print_table
 from torch import Tensor, nn
 
 from tsrnn.datasets import adding_problem
@@ -232,12 +231,10 @@ def first_below(course: np.ndarray, goal: float) -> str:
     return f"{below[0, 0]:.0f} ({below[0, 1] / 60:.1f})" if len(below) else ""
 
 
-def print_runs(keys: list[Key], results: Path) -> None:
+def print_runs(keys: list[Key], options: argparse.Namespace) -> None:
     """Table of the runs that are there."""
     rows: list[list[object]] = []
-    for key in keys:
-        if (result := read_result(results, key)) is None:
-            continue
+    for key, result in kept_results(options, keys):
         reached = [first_below(course_of(result), goal) for goal in GOALS]
         rows.append([key["length"], key["model"], result["parameters"], key["seed"],
                      result["iterations"], f"{result['minutes']:.1f}", f"{result['mse']:.6f}",
@@ -248,18 +245,13 @@ def print_runs(keys: list[Key], results: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--recipe", default="cai", choices=RECIPES)
     parser.add_argument("--models", nargs="+", choices=MODELS, help="of the recipe by default")
     parser.add_argument("--lengths", type=int, nargs="+", help="of the recipe by default")
     parser.add_argument("--seeds", type=int, nargs="+", help="0 to 9, or 0, by default")
     parser.add_argument("--run-minutes", type=float, help="of training in a run; all by default")
-    add_run_options(parser, "adding")
-    parser.add_argument("--threads", type=int, default=1)
-    options = read_options(parser, print_only=True)
-    torch.set_num_threads(options.threads)
+    options = read_run_options(parser, "adding")
     recipe = RECIPES[options.recipe]
     keys: list[Key] = [
         {"recipe": options.recipe, "length": length, "model": model, "seed": seed,
@@ -268,10 +260,8 @@ def main() -> None:
         for seed in options.seeds or range(recipe.replicates)
         for model in options.models or recipe.models
     ]  # fmt: skip
-    if not options.print_only:
-        print_machine()
-        run_all(options.results, keys, train, options.minutes)
-    print_runs(keys, options.results)
+    run_all(options, keys, train)
+    print_runs(keys, options)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,13 @@ bundled series.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, peak_bytes, print_machine, print_table, read_options
+from _timing import median_ms, option_parser, peak_bytes, print_machine, print_table, read_options
 from statsmodels.tsa.arima.model import ARIMA
 from statsmodels.tsa.statespace.tools import constrain_stationary_univariate
 from threadpoolctl import threadpool_limits
@@ -185,7 +184,7 @@ def agreement(cases: Iterator[Case]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--series", type=int, default=10_000, help="of a batch")
     parser.add_argument("--sample", type=int, default=20, help="series that statsmodels fits")
     parser.add_argument("--most", type=int, default=100_000, help="series of the largest batch")

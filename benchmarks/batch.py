@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _timing import highest_bytes, print_machine, print_table, read_options
+from _timing import highest_bytes, option_parser, print_machine, print_table, read_options
 
 from tsrnn import ARMA, ParaRNNForecaster, load
 from tsrnn.baselines import StatsmodelsETS
@@ -105,7 +105,7 @@ def check(folder: Path, source: Path, job: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--series", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     parser.add_argument("--sample", type=int, default=2_000, help="series a network is fitted to")
     parser.add_argument("--workers-series", type=int, default=6_000)

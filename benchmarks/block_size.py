@@ -39,7 +39,7 @@ from unittest import mock
 
 import numpy as np
 import torch
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from scipy.stats import ortho_group
 from sklearn.linear_model import LinearRegression
 from torch import Tensor, nn
@@ -234,9 +234,7 @@ def print_times(repeats: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--mse", action="store_true", help="only this part")
     parser.add_argument("--time", action="store_true", help="only this part")
     parser.add_argument("--processes", nargs="+", choices=PROCESSES, default=["printed", "scaled"])

@@ -26,7 +26,6 @@ scikit-learn's ``cross_val_score`` and by ``cross_validated_risk``.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import defaultdict
 from itertools import pairwise
@@ -36,7 +35,14 @@ from unittest.mock import patch
 import lightning.pytorch as pl
 import numpy as np
 import torch
-from _timing import copy_ms_a_byte, median_ms, print_machine, print_table, read_options
+from _timing import (
+    copy_ms_a_byte,
+    median_ms,
+    option_parser,
+    print_machine,
+    print_table,
+    read_options,
+)
 from sklearn.model_selection import KFold, cross_val_score
 from torch import Tensor, nn
 
@@ -311,9 +317,7 @@ def compare_folds(n_folds: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=2, help="fits of each layer in each loop")
     parser.add_argument("--epochs", type=int, default=3, help="timed in each of them")
     parser.add_argument("--refits", action="store_true", help="only run bootstrap and folds")

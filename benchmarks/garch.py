@@ -9,12 +9,11 @@ of scores and information matrix; arch's its standard errors, which it computes 
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, print_machine, print_table, read_options
+from _timing import median_ms, option_parser, print_machine, print_table, read_options
 from arch import arch_model
 
 from tsrnn.data import read_panel
@@ -39,7 +38,7 @@ def theirs(y: np.ndarray) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--series", type=int, default=10_000)
     parser.add_argument("--sample", type=int, default=100, help="series that arch fits")
     parser.add_argument("--steps", type=int, default=1974)

@@ -8,12 +8,19 @@ what a backward pass reads.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 import torch
 from _recurrences import Problem, draw, needed_backward, results
-from _timing import copy_ms_a_byte, median_ms, peak_bytes, print_machine, print_table, read_options
+from _timing import (
+    copy_ms_a_byte,
+    median_ms,
+    option_parser,
+    peak_bytes,
+    print_machine,
+    print_table,
+    read_options,
+)
 from torch import Tensor
 
 from tsrnn.kernels import Cell, cells, recurrence
@@ -185,7 +192,7 @@ def on_cpu(first_only: bool) -> None:
 
 
 def main() -> None:
-    options = read_options(argparse.ArgumentParser(description=__doc__))
+    options = read_options(option_parser(__doc__))
     on_cpu(first_only=options.smoke)
 
 

