@@ -35,6 +35,7 @@ from unittest.mock import patch
 import lightning.pytorch as pl
 import numpy as np
 import torch
+from _recurrences import full_matrices, torch_twin
 from _timing import (
     copy_ms_a_byte,
     median_ms,
@@ -168,20 +169,8 @@ def twin_of(network: RecurrentNetwork) -> RecurrentNetwork:
     ours, twin = network.rnn, make_network(TORCH)
     assert isinstance(ours, ParaRNN)
     twin.load_state_dict(network.state_dict(), strict=False)  # the head
-    theirs = twin.rnn.rnn
-    theirs.weight_ih_l0.copy_(ours.weight_ih_l0)
-    theirs.weight_hh_l0.copy_(in_one_matrix(ours.weight_hh_l0))
-    theirs.bias_ih_l0.copy_(ours.bias_l0)
-    theirs.bias_hh_l0.zero_()
+    twin.rnn.rnn = torch_twin(ours)
     return twin
-
-
-def in_one_matrix(blocks: Tensor) -> Tensor:
-    """Blocks (d_s, d_s, K) in the diagonal of a matrix; unit i of block k is row i K + k."""
-    size, _, count = blocks.shape
-    matrix, k = torch.zeros(size, count, size, count), torch.arange(count)
-    matrix[:, k, :, k] = blocks.permute(2, 0, 1)
-    return matrix.reshape(size * count, size * count)
 
 
 def check_same(data: Data) -> None:
@@ -195,9 +184,9 @@ def check_same(data: Data) -> None:
         loss_of(network, x, y).backward()
         loss_of(twin, x, y).backward()
         ours, theirs = network.rnn, twin.rnn.rnn
-        inside = in_one_matrix(torch.ones_like(ours.weight_hh_l0))
+        inside = full_matrices(torch.ones_like(ours.weight_hh_l0))
         pairs = {
-            "recurrent": (in_one_matrix(ours.weight_hh_l0.grad), theirs.weight_hh_l0.grad * inside),
+            "recurrent": (full_matrices(ours.weight_hh_l0.grad), theirs.weight_hh_l0.grad * inside),
             "input": (ours.weight_ih_l0.grad, theirs.weight_ih_l0.grad),
             "bias": (ours.bias_l0.grad, theirs.bias_ih_l0.grad),
             "head": (network.ffn[0].weight.grad, twin.ffn[0].weight.grad),

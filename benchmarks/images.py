@@ -43,6 +43,7 @@ import numpy as np
 import pandas as pd
 import torch
 from _classify import Part, Recipe, train
+from _recurrences import full_matrices
 from _runs import kept_results, read_run_options, run_all
 from _timing import option_parser, print_table
 from torch import Tensor, nn
@@ -162,12 +163,8 @@ def with_one_matrix(network: RecurrentNetwork, cell: str) -> RecurrentNetwork:
     )
     values = network.state_dict()
     for layer in range(rnn.num_layers):
-        blocks = values[f"rnn.weight_hh_l{layer}"]  # (..., d_s, d_s, K)
-        b, _, count = blocks.shape[-3:]
-        full, units = blocks.new_zeros(*blocks.shape[:-3], b, count, b, count), torch.arange(count)
-        # Indices around an axis come first in the result: (K, ..., d_s, d_s).
-        full[..., :, units, :, units] = blocks.movedim(-1, 0)
-        values[f"rnn.weight_hh_l{layer}"] = full.reshape(*blocks.shape[:-3], size, size, 1)
+        name = f"rnn.weight_hh_l{layer}"
+        values[name] = full_matrices(values[name])[..., None]
     whole.load_state_dict(values)
     return whole
 

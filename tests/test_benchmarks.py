@@ -17,7 +17,7 @@ SCRIPTS = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*
 # These measure what has no public name: passes of a solver, null distributions, kernels of a GPU,
 # likelihoods that a random start climbs.
 INSIDE = {path.name for path in FOLDER.glob("_starts_*.py")} | {
-    "_gpu_bench.py", "_gpu_figures.py", "_gpu_rows.py", "_recurrences.py",
+    "_gpu_bench.py", "_gpu_rows.py", "_recurrences.py",
     "_timing.py", "block_size.py", "gpu_static.py", "linearity.py", "lyapunov.py", "newton.py",
 }  # fmt: skip
 

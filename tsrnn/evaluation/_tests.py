@@ -106,12 +106,8 @@ def superior_predictive_ability(
     """Test for each model whether any other is better.
 
     A row a benchmark with the p-values ``lower``, ``consistent`` and ``upper`` of the hypothesis
-    that no other model has a smaller expected loss; NaN where no other model differs.
-
-    References
-    ----------
-    Hansen, P. R. (2005). A test for superior predictive ability. Journal of Business & Economic
-    Statistics 23(4), 365-380.
+    that no other model has a smaller expected loss; NaN where no other model differs. Hansen
+    (2005), A test for superior predictive ability, J. Business & Economic Statistics 23(4).
     """
     if observations is None or len(models) < 2:
         return pd.DataFrame(columns=list(P_VALUES), index=_index([]), dtype=float)
