@@ -91,12 +91,9 @@ def scaled_lstm(version: int) -> Callable[[float, int], nn.Module]:
 
     def make(dt: float, _: int) -> nn.Module:
         form = MatrixForm(
-            f"dt_lstm_{version}_{dt:g}",
-            ("h", "c"),
-            ("u_i", "u_f", "u_g", "u_o"),
-            ("W_i", "W_f", "W_g", "W_o"),
-            ScaledLSTM(version, dt),
-        )
+            f"dt_lstm_{version}_{dt:g}", ("h", "c"), ("u_i", "u_f", "u_g", "u_o"),
+            ("W_i", "W_f", "W_g", "W_o"), ScaledLSTM(version, dt),
+        )  # fmt: skip
         return ParaRNN(2, UNITS, cell=form.block(UNITS), init="uniform")
 
     return make
@@ -142,11 +139,11 @@ class Recipe:
 RECIPES = {
     "cai": Recipe((100, 500), ("LSTM", "ParaLSTM", "GRU", "ParaGRU"), 2e-3, 60_000, 10, 20_000),
     "figure-1": Recipe(
-        lengths=(2000, 5000, 10_000),
-        models=("LEM", "ParaLEM", "LSTM", "ParaLSTM", "chrono-LSTM", "chrono-ParaLSTM"),
-        lr=2.6e-3,
-        iterations=30_000,
-        replicates=1,
+        (2000, 5000, 10_000),
+        ("LEM", "ParaLEM", "LSTM", "ParaLSTM", "chrono-LSTM", "chrono-ParaLSTM"),
+        2.6e-3,
+        30_000,
+        1,
     ),
     "figure-3": Recipe((250, 500, 1000, 2000), ("LEM", "ParaLEM"), 2.6e-3, 10_000, 10),
 }
@@ -211,13 +208,9 @@ def train(key: Key) -> dict[str, Any]:
             print(*key.values(), course[-1], file=sys.stderr, flush=True)
         if ends:
             break
-    return {
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "iterations": iteration,
-        "minutes": round(seconds / 60, 2),
-        "mse": float(course[-1].split()[2]),
-        "course": course,
-    }
+    return {"parameters": sum(p.numel() for p in model.parameters()), "iterations": iteration,
+            "minutes": round(seconds / 60, 2), "mse": float(course[-1].split()[2]),
+            "course": course}  # fmt: skip
 
 
 def course_of(result: dict[str, Any]) -> np.ndarray:

@@ -131,24 +131,16 @@ def growth(folder: Path, sizes: list[int], sample: int) -> None:
         source = folder / f"source {n}"
         write_panel(source, n)
         if n == sizes[0]:
-            largest = folder / f"source {n}"
+            largest = source if n >= sample else folder / "sample"
             if n < sample:
-                largest = folder / "sample"
                 write_panel(largest, sample)
             seconds = fit_network(folder, largest, sample)
             print(f"ParaRNN fitted once to {sample} series: {seconds:.1f} s\n")
         for job in ("ARMA", "ParaRNN"):
             said = apart(job, source, folder / f"{job} {n}")
-            rows.append(
-                [
-                    f"{n:,}",
-                    job,
-                    f"{said['seconds']:.1f}",
-                    f"{1e3 * said['seconds'] / n:.2f}",
-                    f"{said['peak']:.2f}",
-                    said["failed"],
-                ]
-            )
+            rows.append([f"{n:,}", job, f"{said['seconds']:.1f}",
+                         f"{1e3 * said['seconds'] / n:.2f}", f"{said['peak']:.2f}",
+                         said["failed"]])  # fmt: skip
             if n == sizes[0]:
                 difference = check(folder, source, job)
                 print(f"{job}: differs from one call by {difference:.1e} standard deviations")

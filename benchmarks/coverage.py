@@ -143,10 +143,8 @@ def main() -> None:
         return
     cases = {"AR(1)": lambda: autoregressions(2 if options.smoke else 50)}
     if options.shared.is_dir() and not options.smoke:
-        cases |= {
-            "ETTh1": lambda: ett(options.shared),
-            "M4 hourly": lambda: m4_hourly(options.shared),
-        }
+        cases["ETTh1"] = lambda: ett(options.shared)
+        cases["M4 hourly"] = lambda: m4_hourly(options.shared)
     rows = []
     for name, run in cases.items():
         for level, share in run().items():

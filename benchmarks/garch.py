@@ -62,19 +62,12 @@ def main() -> None:
     first = y.iloc[:, 0]
     one = median_ms(lambda: ours(first), 15, warm_up=3)
     one_arch = median_ms(lambda: theirs(sample[0]), 15, warm_up=3)
-    print_table(
-        ["fits", "ours, ms a series", "without reading", "arch, ms", "times faster"],
-        [
-            [
-                f"{n} at once",
-                f"{each_ms:.3f}",
-                f"{each_ms - reading_ms:.3f}",
-                f"{arch_ms:.1f}",
-                f"{arch_ms / each_ms:.0f}",
-            ],
-            ["one", f"{one:.1f}", "", f"{one_arch:.1f}", f"{one_arch / one:.1f}"],
-        ],
-    )
+    rows = [
+        [f"{n} at once", f"{each_ms:.3f}", f"{each_ms - reading_ms:.3f}", f"{arch_ms:.1f}",
+         f"{arch_ms / each_ms:.0f}"],
+        ["one", f"{one:.1f}", "", f"{one_arch:.1f}", f"{one_arch / one:.1f}"],
+    ]  # fmt: skip
+    print_table(["fits", "ours, ms a series", "without reading", "arch, ms", "times faster"], rows)
     print(f"log-likelihood, ours less arch's: {ahead.min():.1e} to {ahead.max():.1e}; "
           f"converged {batch.converged_.sum()} of {n}")  # fmt: skip
 

@@ -191,13 +191,9 @@ def rows_of(group: Group, combiner: TrainedCombiner) -> dict[str, list[float]]:
     }
     result = {name: measures(group, point) for name, point in points.items()}
     for name, quantiles in (("prior", group.prior.quantiles), ("network", made.quantiles)):
-        inside = [
-            100
-            * float(
-                np.mean((group.actual >= quantiles[:, i]) & (group.actual <= quantiles[:, -1 - i]))
-            )
-            for i in (3, 1)  # 80 and 95 percent
-        ]
+        ends = ((quantiles[:, i], quantiles[:, -1 - i]) for i in (3, 1))  # 80 and 95 percent
+        inside = [100 * float(np.mean((low <= group.actual) & (group.actual <= high)))
+                  for low, high in ends]  # fmt: skip
         beyond = (group.actual[:, None] - quantiles) / group.scale[:, None, None]
         p = PROBABILITIES[:, None]
         check = 2 * np.maximum(p * beyond, (p - 1) * beyond).mean(1)
