@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from _timing import machine, print_machine, read_options
@@ -30,6 +30,7 @@ from _timing import machine, print_machine, read_options
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("tsrnn", "numpy", "pandas", "torch", "triton", "statsforecast")
 Key = Mapping[str, Any]
+AnyKey = TypeVar("AnyKey", bound=Key)
 
 
 def as_read(key: Key) -> dict[str, Any]:
@@ -175,8 +176,8 @@ def run_all(
 
 
 def kept_results(
-    options: argparse.Namespace, keys: Iterable[Key]
-) -> Iterator[tuple[Key, dict[str, Any]]]:
+    options: argparse.Namespace, keys: Iterable[AnyKey]
+) -> Iterator[tuple[AnyKey, dict[str, Any]]]:
     """Keys that the table has, each with its result."""
     for key in keys:
         if (result := read_result(options.results, key)) is not None:
