@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import _gpu_figures
 import numpy as np
 import pandas as pd
 import torch
 from _gpu_bench import Bench, Table
 from _recurrences import Problem, draw, needed_backward, results
 
-from tsrnn.kernels import Cell, _autograd, _backend, _time_parallel, cells, is_small, recurrence
+from tsrnn.kernels import (
+    Cell,
+    _autograd,
+    _backend,
+    _newton,
+    _time_parallel,
+    cells,
+    is_small,
+    recurrence,
+)  # fmt: skip
 
 LONG = [(8, 16384, 128), (1, 131072, 64)]
 SHAPES = [(64, 512, 1024), (256, 128, 128), *LONG, (64, 784, 128), (32, 96, 128)]
@@ -59,8 +68,7 @@ def check(bench: Bench) -> list[Table]:
         return errors
 
     rows: list[Any] = [
-        (f"{cell.name}, {engine}, {str(dtype)[6:]}",
-         lambda c=cell, e=engine, d=dtype: row(c, e, d))
+        (f"{cell.name}, {engine}, {str(dtype)[6:]}", partial(row, cell, engine, dtype))
         for cell in CATALOGUE for engine in engines_of(cell)
         for dtype in (DTYPES if cell.name in SOME else DTYPES[:1])
     ]  # fmt: skip
@@ -156,7 +164,7 @@ def speed(bench: Bench) -> list[Table]:
               "kernels (of floor)", "and backward", "call", "and backward", "torch.nn",
               "and backward", "ratio"]  # fmt: skip
     rows: list[Any] = [
-        (f"{cell.name}, {shape}, {engine}", lambda c=cell, s=shape, e=engine: row(c, s, e))
+        (f"{cell.name}, {shape}, {engine}", partial(row, cell, shape, engine))
         for shape in SHAPES
         for cell in (cells.para_rnn(2), cells.para_gru(2), cells.para_lstm(2), cells.lru())
         for engine in engines_of(cell)
@@ -193,7 +201,7 @@ def layers(bench: Bench) -> list[Table]:
 
     header = ["cell, (B, T, width)", "tsrnn", "torch.nn", "ratio"]
     return [Table("Layers, forward and backward, ms", header, [
-        (f"{kind}, {shape}", lambda k=kind, s=shape: row(k, s))  # type: ignore[misc]
+        (f"{kind}, {shape}", partial(row, kind, shape))
         for kind in ("rnn", "gru", "lstm") for shape in SHAPES
     ])]  # fmt: skip
 
@@ -253,8 +261,7 @@ def matrices(bench: Bench) -> list[Table]:
               "ratio", "ratio", "call, both passes", "torch.nn", "Tflop/s forward",
               "largest difference"]  # fmt: skip
     return [Table("Full matrices, microseconds as a graph replays them", header, [
-        (f"{kind}, {shape}, {words}",
-         lambda k=kind, s=shape, r=resident, p=precision: row(k, s, r, p))  # type: ignore[misc]
+        (f"{kind}, {shape}, {words}", partial(row, kind, shape, resident, precision))
         for kind in ("rnn", "gru") for shape in MATRICES for words, resident, precision in PLACES
     ])]  # fmt: skip
 
@@ -291,7 +298,7 @@ def training(bench: Bench) -> list[Table]:
     header = ["layer", "ms a step", "epochs of 60,000 images a minute", "peak MB"]
     steps = Table("Training on (128, 784, 1), 128 units", header, [
         (f"{'tsrnn' if ours else 'torch.nn'} {kind}, {'bfloat16' if autocast else 'float32'}",
-         lambda k=kind, o=ours, a=autocast: row(k, ours=o, autocast=a))  # type: ignore[misc]
+         partial(row, kind, ours=ours, autocast=autocast))
         for kind in ("rnn", "gru", "lstm") for ours in (True, False) for autocast in (False, True)
     ])  # fmt: skip
     return [steps]
@@ -328,7 +335,7 @@ def forecaster(bench: Bench) -> list[Table]:
 
     header = ["device", "fit of an epoch, seconds", "a further epoch"]
     return [Table("ParaRNNForecaster on 96 series of 860 hours, 48 ahead", header, [
-        ("one GPU", lambda: row("cuda")), ("two cores of the same machine", lambda: row("cpu"))
+        ("one GPU", partial(row, "cuda")), ("two cores of the same machine", partial(row, "cpu"))
     ])]  # fmt: skip
 
 
@@ -366,14 +373,45 @@ def host(bench: Bench) -> list[Table]:
     ]
     header = ["call", "forward us", "both passes", "both in the calling thread"]
     return [Table("Calls of (32, 96, 128)", header, [
-        (name, lambda m=make: row(m)) for name, make in makers  # type: ignore[misc]
+        (name, partial(row, make)) for name, make in makers
     ])]  # fmt: skip
 
 
 def figures(bench: Bench) -> list[Table]:
-    """Engines by length and width."""
-    rows = list(_gpu_figures.rows(bench))
-    return [Table("Figures 2, 5, 6 and 9", _gpu_figures.HEADER, rows)]
+    """Engines by length and width: Danieli et al. (2025), figures 2 (right), 5, 6 and 9.
+
+    Their ParaGRU and ParaLSTM: forward, and forward and backward of the sum of squares of the
+    states, in time order, in chunks of time, by Newton's method on every step in torch (three
+    iterations at most, as theirs), and by a loop in torch, which is not run beyond 2,048 steps;
+    with the most memory that was taken beside the inputs.
+    """
+
+    def row(cell: Cell, shape: tuple[int, int, int], engine: str) -> list[str]:
+        inputs, params, _ = draw(cell, *bench.shape(*shape), bench.device)
+        leaves = [inputs.requires_grad_(), params.requires_grad_()]
+        usual, _newton.most_passes = _newton.most_passes, lambda cell: 3
+
+        def forward() -> torch.Tensor:
+            return recurrence(cell, *leaves, engine=engine)[0]
+
+        def both() -> object:
+            return torch.autograd.grad(forward().square().sum(), leaves)
+
+        try:
+            times = [1e3 * bench.queue_ms(work) for work in (forward, both)]
+            peaks = [bench.peak_mb(work) for work in (forward, both)]
+        finally:
+            _newton.most_passes = usual
+        return [f"{value:.0f}" for value in (*times, *peaks)]
+
+    header = ["cell, (B, L, d), engine", "forward us", "and backward us", "peak MB", "and backward"]
+    shapes = [(8, 2**k, 1024) for k in (7, 9, 11, 13, 15)] + [(8, 2048, d) for d in (256, 4096)]
+    return [Table("Figures 2, 5, 6 and 9", header, [
+        (f"{cell.name}, {shape}, {engine}", partial(row, cell, shape, engine))
+        for cell in (cells.newton_gru(), cells.newton_lstm()) for shape in shapes
+        for engine in ("sequential", "shooting", "newton", "reference")
+        if engine != "reference" or shape[1] <= 2048
+    ])]  # fmt: skip
 
 
 def loop(bench: Bench) -> list[Table]:
@@ -404,8 +442,7 @@ def loop(bench: Bench) -> list[Table]:
 
     header = ["cell, (B, T, K)", "tsrnn ms", "loop", "compiled step", "ratio", "ratio"]
     return [Table("Forward beside the loop in torch", header, [
-        (f"{cell.name}, (8, {steps}, 1024)",
-         lambda c=cell, s=steps: row(c, s, compiles=s == 512))  # type: ignore[misc]
+        (f"{cell.name}, (8, {steps}, 1024)", partial(row, cell, steps, compiles=steps == 512))
         for cell in (cells.newton_gru(), cells.newton_lstm()) for steps in (512, 2048, 8192)
     ])]  # fmt: skip
 
@@ -426,8 +463,7 @@ def rule(bench: Bench) -> list[Table]:
     header = ["cell, (B, T, width)", "time order, forward us", "chunks", "and backward", "chunks",
               "ratio", "auto"]  # fmt: skip
     return [Table("Time order and chunks of time, microseconds", header, [
-        (f"{cell.name}, ({batch}, {steps}, 128)",
-         lambda c=cell, b=batch, t=steps: row(c, (b, t, 128)))  # type: ignore[misc]
+        (f"{cell.name}, ({batch}, {steps}, 128)", partial(row, cell, (batch, steps, 128)))
         for cell in (cells.para_rnn(2), cells.para_gru(2), cells.lru())
         for batch, steps in ((1, 1024), (1, 2048), (16, 2048), (64, 2048), (64, 4096), (128, 4096))
     ])]  # fmt: skip
@@ -463,15 +499,15 @@ def tuning(bench: Bench) -> list[Table]:
              "para_lstm_2": (2, 4)}  # fmt: skip
     launches: list[Any] = [
         (f"{cell.name}, {shape}, {steps}",
-         lambda c=cell, s=shape, n=steps: launched(
-             c, s, ("FORWARD", "BACKWARD"), "sequential", ahead=10**6, longest=n))
+         partial(launched, cell, shape, ("FORWARD", "BACKWARD"), "sequential", ahead=10**6,
+                 longest=steps))
         for shape in (SHAPES[1], SHAPES[4], SHAPES[0])
         for cell in (cells.para_rnn(2), cells.para_gru(2), cells.para_lstm(2), cells.lru())
         for steps in ahead[cell.name]
     ]  # fmt: skip
     lanes: list[Any] = [
         (f"{cell.name}, {shape}, lanes {count}, {steps} steps ahead",
-         lambda c=cell, s=shape, n=count, a=steps: laned(c, s, n, ahead=10**6, longest=a))
+         partial(laned, cell, shape, count, ahead=10**6, longest=steps))
         for shape in LONG for cell in (cells.para_rnn(2), cells.lru())
         for count in (2**15, 2**16) for steps in (2, 4, 8)
     ]  # fmt: skip

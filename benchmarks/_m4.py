@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,10 +25,15 @@ def ragged(path: Path, header: int | None) -> dict[str, np.ndarray]:
     return {name: np.array(values, float) for name, *values in cells}
 
 
-def long_frame(series: dict[str, np.ndarray], freq: str) -> pd.DataFrame:
-    """Series as a long frame; all begin on one day, as the competition gives no usable dates."""
+def long_frame(series: Mapping[Any, np.ndarray], freq: str | None = None) -> pd.DataFrame:
+    """Series by name as a long frame; all begin on one day, or rows are numbered without `freq`.
+
+    The competition gives no usable dates.
+    """
     longest = max(map(len, series.values()))
-    if freq == "Y":
+    if freq is None:
+        times: Any = np.arange(longest)
+    elif freq == "Y":
         times = pd.period_range("1100", periods=longest, freq=freq)
     else:
         times = pd.date_range("2000-01-01", periods=longest, freq=freq)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from tsrnn.kernels import Cell, recurrence
+
+if TYPE_CHECKING:
+    from tsrnn.layers import ParaRNN
 
 Problem = tuple[Tensor, Tensor, Tensor]
 
@@ -35,6 +39,26 @@ def results(cell: Cell, problem: Problem, engine: str) -> list[Tensor]:
     leaves = [inputs.detach().requires_grad_(), params.detach().requires_grad_()]
     states, _ = recurrence(cell, *leaves, engine=engine)
     return [states.detach(), *torch.autograd.grad(states, leaves, grad)]
+
+
+def full_matrices(blocks: Tensor) -> Tensor:
+    """Blocks (..., d_s, d_s, K) laid into matrices (..., d, d), unit i of block k at i K + k."""
+    size, _, count = blocks.shape[-3:]
+    whole, k = blocks.new_zeros(*blocks.shape[:-3], size, count, size, count), torch.arange(count)
+    # Indices around an axis come first in the result: (K, ..., d_s, d_s).
+    whole[..., :, k, :, k] = blocks.movedim(-1, 0)
+    return whole.reshape(*blocks.shape[:-3], size * count, size * count)
+
+
+@torch.no_grad()
+def torch_twin(layer: ParaRNN) -> torch.nn.RNN:
+    """Layer of torch with the weights of ours, its blocks laid into one recurrent matrix."""
+    twin = torch.nn.RNN(layer.input_size, layer.hidden_size, batch_first=True)
+    twin.weight_hh_l0.copy_(full_matrices(layer.weight_hh_l0))
+    twin.weight_ih_l0.copy_(layer.weight_ih_l0)
+    twin.bias_ih_l0.copy_(layer.bias_l0)
+    twin.bias_hh_l0.zero_()
+    return twin
 
 
 def needed_backward(cell: Cell) -> set[str]:

@@ -19,17 +19,18 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from _timing import machine
+from _timing import machine, print_machine, read_options
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("tsrnn", "numpy", "pandas", "torch", "triton", "statsforecast")
 Key = Mapping[str, Any]
+AnyKey = TypeVar("AnyKey", bound=Key)
 
 
 def as_read(key: Key) -> dict[str, Any]:
@@ -139,22 +140,45 @@ def add_run_options(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--print-only", action="store_true", help="make no runs")
 
 
+def read_run_options(
+    parser: argparse.ArgumentParser, name: str, threads: int | None = 1, **smallest: Any
+) -> argparse.Namespace:
+    """Options of a script whose runs are kept; its smallest run only prints them.
+
+    Threads of torch are set, and the machine is printed unless no runs are to be made.
+    """
+    add_run_options(parser, name)
+    parser.add_argument("--threads", type=int, default=threads, help="of torch")
+    options = read_options(parser, print_only=True, **smallest)
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    if not options.print_only:
+        print_machine()
+    return options
+
+
 def run_all(
-    file: Path,
-    keys: Iterable[Key],
-    run: Callable[[Key], dict[str, Any]],
-    minutes: float = float("inf"),
+    options: argparse.Namespace, keys: Iterable[Key], run: Callable[[Key], dict[str, Any]]
 ) -> None:
-    """Run the keys that a table lacks, in order, and begin none after the given minutes."""
+    """Run the keys that the table lacks, in order; none after ``--minutes`` or to print only."""
     keys = [as_read(key) for key in keys]  # a key that JSON cannot hold fails before any run
     start = time.perf_counter()
-    for key in keys:
+    for key in [] if options.print_only else keys:
         begun = time.perf_counter()
-        if begun - start > 60 * minutes:
+        if begun - start > 60 * options.minutes:
             return
-        if read_result(file, key) is not None:
+        if read_result(options.results, key) is not None:
             continue
         result = run(key)
         result = {"seconds": round(time.perf_counter() - begun, 1)} | result
-        kept = append_run(file, key, result)
+        kept = append_run(options.results, key, result)
         print(*key.values(), kept["result"], file=sys.stderr, flush=True)
+
+
+def kept_results(
+    options: argparse.Namespace, keys: Iterable[AnyKey]
+) -> Iterator[tuple[AnyKey, dict[str, Any]]]:
+    """Keys that the table has, each with its result."""
+    for key in keys:
+        if (result := read_result(options.results, key)) is not None:
+            yield key, result

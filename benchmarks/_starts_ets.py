@@ -6,17 +6,15 @@ repository, else simulated; those with one are simulated quarters.
 
 from __future__ import annotations
 
-import gzip
 import re
 import warnings
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from _m4 import FILES, LOCAL_COPY, long_frame, ragged
 
 from tsrnn.linear import CES, ETS, Theta
 from tsrnn.linear._optimise import maximise
@@ -30,7 +28,6 @@ from tsrnn.linear.ets._start import bounds
 from tsrnn.linear.theta._likelihood import ALPHA
 from tsrnn.linear.theta._likelihood import Likelihood as LikelihoodTheta
 
-M4 = Path(__file__).resolve().parents[2] / "shared" / "data" / "m4"
 LONGEST = 60  # rows
 PERIOD = 4
 AT_ONCE = 50  # series, all of whose random starts climb together
@@ -43,13 +40,10 @@ SEASONAL = (("add", "add", True, "add"), ("mul", "none", False, "mul"), ("mul", 
 
 def yearly(n: int) -> np.ndarray:
     """Yearly series (n, T) of M4, NaN after their ends; simulated ones where there is no M4."""
-    path, rows = M4 / "Yearly-train_rebuilt.csv.gz", []
+    path = LOCAL_COPY / FILES["yearly"][0]
     if path.exists():
-        with gzip.open(path, "rt") as file:
-            for line in file:
-                values = [float(part) for part in line.rstrip("\n").split(",")[1:] if part]
-                if len(values) <= LONGEST and len(rows) < n:
-                    rows.append(values)
+        series = ragged(path, None).values()
+        rows = [values for values in series if len(values) <= LONGEST][:n]
     else:
         rng = np.random.default_rng(0)
         rows = [100 + rng.normal(0.5, 1, (2, length)).cumsum(1).sum(0) for length in
@@ -72,14 +66,7 @@ def quarters(n: int) -> np.ndarray:
 
 def logliks(model: Any, values: np.ndarray) -> np.ndarray:
     """Log-likelihoods (N,) of the package's fits."""
-    rows = np.isfinite(values).sum(1)
-    frame = pd.DataFrame(
-        {
-            "unique_id": np.repeat(np.arange(len(values)), rows),
-            "ds": np.concatenate([np.arange(n) for n in rows]),
-            "y": values[np.isfinite(values)],
-        }
-    )
+    frame = long_frame({i: row[np.isfinite(row)] for i, row in enumerate(values)})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return model.fit(frame).loglik_.to_numpy()

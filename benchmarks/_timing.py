@@ -15,6 +15,12 @@ import torch
 _smoke = False  # of read_options
 
 
+def option_parser(text: str | None) -> argparse.ArgumentParser:
+    """Parser of the command line of a script, which its docstring describes."""
+    style = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=text, formatter_class=style)
+
+
 def read_options(parser: argparse.ArgumentParser, **smallest: Any) -> argparse.Namespace:
     """Options of the command line, and ``--smoke`` for the smallest run that tries the script.
 

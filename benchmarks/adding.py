@@ -28,13 +28,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from _runs import Key, add_run_options, read_result, run_all
-from _timing import print_machine, print_table, read_options
+from _runs import Key, kept_results, read_run_options, run_all
+from _timing import option_parser, print_table
 from torch import Tensor, nn
 
 from tsrnn.datasets import adding_problem
@@ -92,12 +91,9 @@ def scaled_lstm(version: int) -> Callable[[float, int], nn.Module]:
 
     def make(dt: float, _: int) -> nn.Module:
         form = MatrixForm(
-            f"dt_lstm_{version}_{dt:g}",
-            ("h", "c"),
-            ("u_i", "u_f", "u_g", "u_o"),
-            ("W_i", "W_f", "W_g", "W_o"),
-            ScaledLSTM(version, dt),
-        )
+            f"dt_lstm_{version}_{dt:g}", ("h", "c"), ("u_i", "u_f", "u_g", "u_o"),
+            ("W_i", "W_f", "W_g", "W_o"), ScaledLSTM(version, dt),
+        )  # fmt: skip
         return ParaRNN(2, UNITS, cell=form.block(UNITS), init="uniform")
 
     return make
@@ -143,11 +139,11 @@ class Recipe:
 RECIPES = {
     "cai": Recipe((100, 500), ("LSTM", "ParaLSTM", "GRU", "ParaGRU"), 2e-3, 60_000, 10, 20_000),
     "figure-1": Recipe(
-        lengths=(2000, 5000, 10_000),
-        models=("LEM", "ParaLEM", "LSTM", "ParaLSTM", "chrono-LSTM", "chrono-ParaLSTM"),
-        lr=2.6e-3,
-        iterations=30_000,
-        replicates=1,
+        (2000, 5000, 10_000),
+        ("LEM", "ParaLEM", "LSTM", "ParaLSTM", "chrono-LSTM", "chrono-ParaLSTM"),
+        2.6e-3,
+        30_000,
+        1,
     ),
     "figure-3": Recipe((250, 500, 1000, 2000), ("LEM", "ParaLEM"), 2.6e-3, 10_000, 10),
 }
@@ -212,13 +208,9 @@ def train(key: Key) -> dict[str, Any]:
             print(*key.values(), course[-1], file=sys.stderr, flush=True)
         if ends:
             break
-    return {
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "iterations": iteration,
-        "minutes": round(seconds / 60, 2),
-        "mse": float(course[-1].split()[2]),
-        "course": course,
-    }
+    return {"parameters": sum(p.numel() for p in model.parameters()), "iterations": iteration,
+            "minutes": round(seconds / 60, 2), "mse": float(course[-1].split()[2]),
+            "course": course}  # fmt: skip
 
 
 def course_of(result: dict[str, Any]) -> np.ndarray:
@@ -232,12 +224,10 @@ def first_below(course: np.ndarray, goal: float) -> str:
     return f"{below[0, 0]:.0f} ({below[0, 1] / 60:.1f})" if len(below) else ""
 
 
-def print_runs(keys: list[Key], results: Path) -> None:
+def print_runs(keys: list[Key], options: argparse.Namespace) -> None:
     """Table of the runs that are there."""
     rows: list[list[object]] = []
-    for key in keys:
-        if (result := read_result(results, key)) is None:
-            continue
+    for key, result in kept_results(options, keys):
         reached = [first_below(course_of(result), goal) for goal in GOALS]
         rows.append([key["length"], key["model"], result["parameters"], key["seed"],
                      result["iterations"], f"{result['minutes']:.1f}", f"{result['mse']:.6f}",
@@ -248,18 +238,13 @@ def print_runs(keys: list[Key], results: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--recipe", default="cai", choices=RECIPES)
     parser.add_argument("--models", nargs="+", choices=MODELS, help="of the recipe by default")
     parser.add_argument("--lengths", type=int, nargs="+", help="of the recipe by default")
     parser.add_argument("--seeds", type=int, nargs="+", help="0 to 9, or 0, by default")
     parser.add_argument("--run-minutes", type=float, help="of training in a run; all by default")
-    add_run_options(parser, "adding")
-    parser.add_argument("--threads", type=int, default=1)
-    options = read_options(parser, print_only=True)
-    torch.set_num_threads(options.threads)
+    options = read_run_options(parser, "adding")
     recipe = RECIPES[options.recipe]
     keys: list[Key] = [
         {"recipe": options.recipe, "length": length, "model": model, "seed": seed,
@@ -268,10 +253,8 @@ def main() -> None:
         for seed in options.seeds or range(recipe.replicates)
         for model in options.models or recipe.models
     ]  # fmt: skip
-    if not options.print_only:
-        print_machine()
-        run_all(options.results, keys, train, options.minutes)
-    print_runs(keys, options.results)
+    run_all(options, keys, train)
+    print_runs(keys, options)
 
 
 if __name__ == "__main__":

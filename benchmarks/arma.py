@@ -10,14 +10,14 @@ bundled series.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, peak_bytes, print_machine, print_table, read_options
+from _m4 import long_frame
+from _timing import median_ms, option_parser, peak_bytes, print_machine, print_table, read_options
 from statsmodels.tsa.arima.model import ARIMA
 from statsmodels.tsa.statespace.tools import constrain_stationary_univariate
 from threadpoolctl import threadpool_limits
@@ -58,13 +58,6 @@ def gap_to_statsmodels(y: np.ndarray, loglik: np.ndarray, order: tuple[int, int,
     return float((loglik - theirs).min())
 
 
-def long_frame(y: np.ndarray) -> pd.DataFrame:
-    """Series (n, T) one below the other."""
-    n, steps = y.shape
-    ids, times = np.repeat(np.arange(n), steps), np.tile(np.arange(steps), n)
-    return pd.DataFrame({"unique_id": ids, "ds": times, "y": y.ravel()})
-
-
 def batches(many: int, sample: int) -> None:
     """Fits of many series at once, from both shapes of frames, and what reading them takes."""
     rows = []
@@ -78,7 +71,7 @@ def batches(many: int, sample: int) -> None:
             theirs = [median_ms(lambda row=row, order=order: ARIMA(row, order=order).fit(), 1, 0)
                       for row in y[:sample]]  # fmt: skip
         theirs_ms = float(np.median(theirs))
-        for shape, frame in (("wide", pd.DataFrame(y.T)), ("long", long_frame(y))):
+        for shape, frame in (("wide", pd.DataFrame(y.T)), ("long", long_frame(dict(enumerate(y))))):
             model = ARMA(order=order)
             ours = median_ms(lambda model=model, frame=frame: model.fit(frame), 3) / many
             reading = median_ms(lambda frame=frame: read_panel(frame), 3) / many
@@ -185,7 +178,7 @@ def agreement(cases: Iterator[Case]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--series", type=int, default=10_000, help="of a batch")
     parser.add_argument("--sample", type=int, default=20, help="series that statsmodels fits")
     parser.add_argument("--most", type=int, default=100_000, help="series of the largest batch")

@@ -10,14 +10,13 @@ units of the spread of the series. Seconds of the processor, one thread; models 
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from sklearn.base import clone
 
 from tsrnn import ARMA, GARCH, ParaRNNForecaster, backtest
@@ -47,9 +46,7 @@ def timed(model: Any, y: pd.Series, *, together: bool, **given: Any) -> tuple[pd
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--classical", action="store_true", help="without networks")
     options = read_options(parser, classical=True)
     torch.set_num_threads(1)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _timing import highest_bytes, print_machine, print_table, read_options
+from _timing import highest_bytes, option_parser, print_machine, print_table, read_options
 
 from tsrnn import ARMA, ParaRNNForecaster, load
 from tsrnn.baselines import StatsmodelsETS
@@ -105,7 +105,7 @@ def check(folder: Path, source: Path, job: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--series", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     parser.add_argument("--sample", type=int, default=2_000, help="series a network is fitted to")
     parser.add_argument("--workers-series", type=int, default=6_000)
@@ -131,24 +131,16 @@ def growth(folder: Path, sizes: list[int], sample: int) -> None:
         source = folder / f"source {n}"
         write_panel(source, n)
         if n == sizes[0]:
-            largest = folder / f"source {n}"
+            largest = source if n >= sample else folder / "sample"
             if n < sample:
-                largest = folder / "sample"
                 write_panel(largest, sample)
             seconds = fit_network(folder, largest, sample)
             print(f"ParaRNN fitted once to {sample} series: {seconds:.1f} s\n")
         for job in ("ARMA", "ParaRNN"):
             said = apart(job, source, folder / f"{job} {n}")
-            rows.append(
-                [
-                    f"{n:,}",
-                    job,
-                    f"{said['seconds']:.1f}",
-                    f"{1e3 * said['seconds'] / n:.2f}",
-                    f"{said['peak']:.2f}",
-                    said["failed"],
-                ]
-            )
+            rows.append([f"{n:,}", job, f"{said['seconds']:.1f}",
+                         f"{1e3 * said['seconds'] / n:.2f}", f"{said['peak']:.2f}",
+                         said["failed"]])  # fmt: skip
             if n == sizes[0]:
                 difference = check(folder, source, job)
                 print(f"{job}: differs from one call by {difference:.1e} standard deviations")

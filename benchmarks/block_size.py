@@ -39,7 +39,8 @@ from unittest import mock
 
 import numpy as np
 import torch
-from _timing import print_machine, print_table, read_options
+from _recurrences import torch_twin
+from _timing import option_parser, print_machine, print_table, read_options
 from scipy.stats import ortho_group
 from sklearn.linear_model import LinearRegression
 from torch import Tensor, nn
@@ -182,21 +183,6 @@ def print_errors(name: str, options: argparse.Namespace) -> None:
     print_table(header, rows)
 
 
-def as_torch(layer: ParaRNN) -> nn.RNN:
-    """The same layer, its blocks laid into one recurrent matrix."""
-    whole = nn.RNN(1, D, batch_first=True)
-    blocks = layer.weight_hh_l0.detach()
-    size, _, count = blocks.shape
-    full, units = torch.zeros(size, count, size, count), torch.arange(count)
-    full[:, units, :, units] = blocks.permute(2, 0, 1)
-    with torch.no_grad():
-        whole.weight_hh_l0.copy_(full.reshape(D, D))
-        whole.weight_ih_l0.copy_(layer.weight_ih_l0)
-        whole.bias_ih_l0.copy_(layer.bias_l0)
-        whole.bias_hh_l0.zero_()
-    return whole
-
-
 def pass_ms(forward: Callable[[], Tensor], repeats: int) -> list[str]:
     """Median milliseconds forward, backward and in sum, with their standard deviations."""
     times = []
@@ -219,7 +205,7 @@ def print_times(repeats: int) -> None:
     for size in SIZES:
         network = RecurrentNetwork(ParaRNN(1, D, size), D)
         network.prepare()
-        whole = as_torch(network.rnn)
+        whole = torch_twin(network.rnn)
         with torch.no_grad():
             gap = float((network.rnn(x)[0] - whole(x)[0]).abs().max())
         assert gap < 1e-4, f"d_s = {size}: states differ from torch.nn.RNN by {gap:.1e}"
@@ -234,9 +220,7 @@ def print_times(repeats: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--mse", action="store_true", help="only this part")
     parser.add_argument("--time", action="store_true", help="only this part")
     parser.add_argument("--processes", nargs="+", choices=PROCESSES, default=["printed", "scaled"])
@@ -252,15 +236,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--verbose", action="store_true", help="a line a fit")
     options = read_options(
-        parser,
-        mse=True,
-        processes=["printed"],
-        sizes=[2],
-        samples=100,
-        test=100,
-        replicates=1,
+        parser, mse=True, processes=["printed"], sizes=[2], samples=100, test=100, replicates=1,
         epochs=1,
-    )
+    )  # fmt: skip
     torch.set_num_threads(options.threads)
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="lightning")

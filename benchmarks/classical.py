@@ -15,7 +15,6 @@ of this package reads this one by the folder of links that ``make lint`` leaves:
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Sequence
@@ -38,7 +37,7 @@ from _competitions import (
     scores,
     step_coverage,
 )
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 
 import tsrnn
 from tsrnn.linear import ARMA, ETS
@@ -274,7 +273,7 @@ def arma_optimum(y: np.ndarray, order: tuple[int, int, int]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     there = [name for name in PEERS if name in MODELS]
     parser.add_argument("--models", nargs="+", choices=there, default=there)
     parser.add_argument("--collections", nargs="+", choices=COLLECTIONS, default=["m1", "m3"])

@@ -1,48 +1,17 @@
 """Forecasts with columns: ParaRNNForecaster beside AutoARIMA, trees, and itself without columns.
 
-Sections, chosen by name:
+Sections, chosen by name, are those of `docs/benchmarks/columns.md`, which says what each measures;
+``relations``, ``load``, ``panel`` and ``static`` simulate or read what their functions say.
 
-- ``relations``: two simulated columns that are known ahead, autoregressions with the coefficient
-  0.8 and 200 rows, of which 12 steps follow. The series is the first of them, their sum, the first
-  two rows ago, or its square; without noise, and with noise of half its deviation. Root mean
-  squared errors from the series without noise, over its deviation.
-- ``series``: real series, `_column_series.py`, forecast from origins a row apart, all columns
-  known ahead. MASE by the seasonal naive error of the training rows, coverage of intervals of 80
-  percent, seconds of a fit and a forecast. ``--models`` names peers, too: statsforecast, its
-  AutoARIMA; MSTL, of statsforecast, whose trend that AutoARIMA forecasts with the columns; Prophet.
-  Where a model refuses the columns, such as one that is constant in the training rows, its
-  forecast is that without columns, and is counted.
-- ``load``: hourly loads of 20 zones of a utility, and their sum, of the Global Energy Forecasting
-  Competition 2012; columns are the temperature, the mean of 11 stations, and federal holidays.
-  Fitted to the rows before July 2007, updated every 149 hours and forecast a week ahead until July
-  2008, with the temperature as it was, and with that of the same hours a year before. Beside
-  gradient boosting of scikit-learn, a model for a day ahead and another for a week, on the
-  calendar, the columns, and the loads that are known at that horizon: 24, 48 and 168, or 168 and
-  336 hours before.
-- ``gaps``: the series of ``series`` at their last origins, with values of the target, or of the
-  columns, hidden at random in the rows to fit to; forecasts from what is left, by
-  ``missing="keep"`` and by ``missing="interpolate"``, beside the forecast from all values.
-- ``holidays``: series of a known country, `_holiday_series.py`, with ``holidays=`` and without,
-  beside ``calendar=True`` and with both; the loads of ``load``, a day ahead, with the temperature,
-  with federal holidays as a column and with ``holidays="US"``. Days and hours are estimated once,
-  before the rows that are forecast; months, quarters and weeks at each origin. MASE of all rows,
-  and of those on holidays and beside them.
-- ``weeks``: weekly series without columns, whose time of the year is an effect, from four origins a
-  horizon apart; beside them the same series numbered by integers, with a season of 52 rows.
-- ``speed``: a fit with a forecast of 12 steps, of a series of 100 rows with five columns, and of
-  1,000 such series in one frame.
-- ``panel``: 50 simulated shops, 112 weeks, whose promotions raise sales by a factor that varies by
-  shop around a common one, with a common yearly season; the last 8 weeks are forecast.
-- ``static``: the same shops, whose effects are 0.2 and 0.6 in the mean by their size, a static
-  column, and 20 more that are not fitted to, of which 8 weeks before the last 8 are known. With the
-  static column, without, and with one that is noise.
-- ``trained``: networks trained on the series, with the defaults of their classes: the relations,
-  the last origins of five of the real series, and 8,000 hours of the load of a zone, updated every
-  73 hours and forecast a day ahead, thirty times. Panels have ``prior=None`` among their models.
-- ``long``: the default beside its parts, the prior network and a network trained behind the effects
-  of columns, on long series: hours and days of the loads with temperature and holidays, or the
-  calendar; ETT with two of its loads. 8,000 hours or 700 days to fit to, 40 origins 73 hours apart,
-  or 29 of 10 days. "development" has the zones that were at hand while it was made.
+- ``--models`` of ``series`` names peers, too: statsforecast, its AutoARIMA; MSTL, of statsforecast,
+  whose trend that AutoARIMA forecasts with the columns; Prophet. Where a model refuses the columns,
+  such as one that is constant in the training rows, its forecast is that without, and is counted.
+- ``load`` has the mean of 11 stations as the temperature. Trees are a model for a day ahead and
+  another for a week, on the calendar, the columns, and the loads that are known at that horizon.
+- ``holidays`` estimates days and hours once, before the rows that are forecast; months, quarters
+  and weeks at each origin.
+- ``trained`` has the defaults of the classes; panels have ``prior=None`` among their models.
+- "development" of ``long`` has the zones that were at hand while the default was made.
 
 The sections ``load``, ``holidays``, ``panel`` and ``static`` are by ``prior="only"``.
 
@@ -60,16 +29,16 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from _column_series import DEVELOPMENT, HELD_OUT, Series, read
 from _holiday_series import Dated, near_holidays, readers
-from _runs import Key, add_run_options, read_result, run_all
-from _timing import print_machine, print_table, read_options
+from _runs import Key, kept_results, read_run_options, run_all
+from _timing import option_parser, print_table
 from pandas.tseries.holiday import USFederalHolidayCalendar
 
 from tsrnn import AutoARIMA, LEMForecaster, LRUForecaster, ParaRNNForecaster
@@ -77,10 +46,7 @@ from tsrnn.datasets import load_co2
 
 DATA_HOME = Path(__file__).parents[2] / "shared" / "data"
 LEVEL = 80
-SECTIONS = (
-    "relations", "series", "gaps", "load", "holidays", "weeks", "speed", "panel", "static",
-    "trained", "long",
-)  # fmt: skip
+Kept = Iterator[tuple[Key, dict[str, Any]]]
 
 ROWS, STEPS = 200, 12
 RELATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -127,10 +93,7 @@ def network(
 
 def arima(train: pd.DataFrame, ahead: pd.DataFrame, **options: Any) -> np.ndarray:
     """Forecasts of AutoARIMA with all columns of a wide frame as regressors."""
-    columns = list(ahead)
-    model = AutoARIMA(horizon=len(ahead), target="y", known_ahead=columns or None, **options)
-    future = {"X_future": ahead} if columns else {}
-    return ends(model.fit(train).predict(len(ahead), level=LEVEL, **future))
+    return network(train, ahead, lambda h, **given: AutoARIMA(horizon=h, **given), **options)
 
 
 def without_columns(train: pd.DataFrame, ahead: pd.DataFrame, **options: Any) -> np.ndarray:
@@ -182,13 +145,12 @@ def relation_keys(options: argparse.Namespace) -> Iterator[Key]:
                    "seeds": options.seeds}  # fmt: skip
 
 
-def print_relations(options: argparse.Namespace) -> None:
-    rows, models = [], ["ParaRNN", "without", "true model", "AutoARIMA"]
-    for key in relation_keys(options):
-        if result := read_result(options.results, key):
-            rmse = result["rmse"]
-            cells = [f"{rmse[name]:.3f}" for name in models]
-            rows.append([key["relation"], key["noise"], *cells])
+def print_relations(kept: Kept) -> None:
+    models = ["ParaRNN", "without", "true model", "AutoARIMA"]
+    rows = [
+        [key["relation"], key["noise"], *(f"{result['rmse'][name]:.3f}" for name in models)]
+        for key, result in kept
+    ]
     print_table(["y", "noise", *models], rows)
 
 
@@ -273,13 +235,22 @@ def processor_seconds() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
+def last_windows(
+    of: Series, n_origins: int
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame, np.ndarray, float]]:
+    """Training rows, columns ahead, values that came and scale of MASE, at the last origins."""
+    for origin in range(len(of.frame) - of.h - n_origins + 1, len(of.frame) - of.h + 1):
+        train, test = of.frame[:origin], of.frame[origin : origin + of.h]
+        known = train["y"].to_numpy()
+        scale = np.abs(known[of.season :] - known[: -of.season]).mean()
+        yield train, test.drop(columns="y"), test["y"].to_numpy(), scale
+
+
 def measures(of: Series, model: Callable[..., np.ndarray], most: int) -> dict[str, Any]:
     """MASE and percent covered by origin, seconds an origin, and refusals, of the last origins."""
     n_origins = min(of.origins, most) if most else of.origins
     errors, within, refused, seconds = [], [], 0, 0.0
-    for origin in range(len(of.frame) - of.h - n_origins + 1, len(of.frame) - of.h + 1):
-        train, test = of.frame[:origin], of.frame[origin : origin + of.h]
-        ahead = test.drop(columns="y")
+    for train, ahead, y, scale in last_windows(of, n_origins):
         start = processor_seconds()
         try:
             forecast = model(train, ahead, season_length=of.season)
@@ -291,8 +262,6 @@ def measures(of: Series, model: Callable[..., np.ndarray], most: int) -> dict[st
             refused += 1
             forecast = model(train[["y"]], ahead[[]], season_length=of.season)
         seconds += processor_seconds() - start
-        y, known = test["y"].to_numpy(), train["y"].to_numpy()
-        scale = np.abs(known[of.season :] - known[: -of.season]).mean()
         errors.append(float(np.abs(y - forecast[:, 0]).mean() / scale))
         within.append(100 * float(covered(y, forecast).mean()))
     return {"MASE": errors, "coverage": within, "spent": seconds / n_origins, "refused": refused}
@@ -306,11 +275,10 @@ def series_keys(options: argparse.Namespace) -> Iterator[Key]:
             yield {"section": "series", "models": group, "series": name, "origins": origins}
 
 
-def print_series(options: argparse.Namespace) -> None:
+def print_series(kept: Kept) -> None:
     results: dict[str, dict[str, Any]] = {}
-    for key in series_keys(options):
-        if result := read_result(options.results, key):
-            results.setdefault(key["series"], {}).update(result)
+    for key, result in kept:
+        results.setdefault(key["series"], {}).update(result)
     models = [name for name in MODELS if any(name in result for result in results.values())]
     rows = []
     for name, result in results.items():
@@ -378,8 +346,7 @@ def gap_errors(name: str, key: Key) -> dict[str, float]:
     """MASE of a series by treatment of the values hidden in the rows to fit to."""
     of, rng = (DEVELOPMENT | HELD_OUT)[name](), np.random.default_rng(0)
     errors: dict[str, list[float]] = {}
-    for origin in range(len(of.frame) - of.h - key["origins"] + 1, len(of.frame) - of.h + 1):
-        train, test = of.frame[:origin], of.frame[origin : origin + of.h]
+    for train, ahead, y, scale in last_windows(of, key["origins"]):
         hidden = rng.random(train.shape) < key["share"]
         hidden[[0, -1]] = False  # interpolation does not extrapolate
         hidden &= (train.columns == "y") == (key["where"] == "target")
@@ -388,13 +355,10 @@ def gap_errors(name: str, key: Key) -> dict[str, float]:
             "keep": (train.mask(hidden), "keep"),
             "interpolate": (train.mask(hidden), "interpolate"),
         }
-        known = train["y"].to_numpy()
-        scale = np.abs(known[of.season :] - known[: -of.season]).mean()
         for treatment, (frame, missing) in frames.items():
-            ahead = test.drop(columns="y")
             forecast = network(frame, ahead, season_length=of.season, missing=missing)
-            error = np.abs(test["y"].to_numpy() - forecast[:, 0]).mean() / scale
-            errors.setdefault(treatment, []).append(float(error))
+            error = float(np.abs(y - forecast[:, 0]).mean() / scale)
+            errors.setdefault(treatment, []).append(error)
     return {treatment: float(np.mean(values)) for treatment, values in errors.items()}
 
 
@@ -406,15 +370,14 @@ def gap_keys(options: argparse.Namespace) -> Iterator[Key]:
                    "origins": options.peer_origins, **some}  # fmt: skip
 
 
-def print_gaps(options: argparse.Namespace) -> None:
+def print_gaps(kept: Kept) -> None:
     rows = []
-    for key in gap_keys(options):
-        if result := read_result(options.results, key):
-            mase = pd.DataFrame(result["MASE"]).T
-            means = [f"{value:.3f}" for value in mase.mean()]
-            ratios = np.exp(np.log(mase.div(mase["complete"], axis=0)).mean())[1:]
-            rows.append([key["where"], f"{key['share']:.0%}", len(mase), *means,
-                         *(f"{ratio:.3f}" for ratio in ratios)])  # fmt: skip
+    for key, result in kept:
+        mase = pd.DataFrame(result["MASE"]).T
+        means = [f"{value:.3f}" for value in mase.mean()]
+        ratios = np.exp(np.log(mase.div(mase["complete"], axis=0)).mean())[1:]
+        rows.append([key["where"], f"{key['share']:.0%}", len(mase), *means,
+                     *(f"{ratio:.3f}" for ratio in ratios)])  # fmt: skip
     ratios = ["keep / complete", "interpolate / complete"]
     print_table(["hidden in", "share", "series", "complete", "keep", "interpolate", *ratios], rows)
 
@@ -553,11 +516,17 @@ def load_trees(
     return forecasts, {"fit": fit, "update and a day": row / len(origins)}
 
 
+def has_loads(options: argparse.Namespace) -> bool:
+    """Return True if the loads are there, or only kept results are printed."""
+    there = (options.data_home / "gefcom2012").is_dir() or options.print_only
+    if not there:
+        print(f"loads skipped: no folder gefcom2012 in {options.data_home}")
+    return there
+
+
 def load_keys(options: argparse.Namespace) -> Iterator[Key]:
-    if not (options.data_home / "gefcom2012").is_dir() and not options.print_only:
-        print(f"load skipped: no folder gefcom2012 in {options.data_home}")
-        return
-    for zone in LOADS if options.zones == ["all"] else options.zones:
+    zones = LOADS if options.zones == ["all"] else options.zones
+    for zone in zones if has_loads(options) else ():
         yield {"section": "load", "zone": zone, "origins": options.origins}
 
 
@@ -566,9 +535,8 @@ def print_load(options: argparse.Namespace) -> None:
     rows, all_of = [], {}
     columns = ["MASE day", "MASE week", "covers day", "covers week"]
     chosen = list(load_keys(options))
-    for key in load_keys(argparse.Namespace(**vars(options) | {"zones": ["all"]})):
-        if (result := read_result(options.results, key)) is None:
-            continue
+    every = load_keys(argparse.Namespace(**vars(options) | {"zones": ["all"]}))
+    for key, result in kept_results(options, every):
         names = [
             name for name, part in result.items() if isinstance(part, dict) and columns[0] in part
         ]
@@ -577,9 +545,8 @@ def print_load(options: argparse.Namespace) -> None:
             all_of.setdefault(name, []).append(values)
             spent = result["seconds"].get(name, {})
             if key in chosen:
-                rows.append(
-                    [key["zone"], name, *cells_of(values), *(f"{s:.2f}" for s in spent.values())]
-                )
+                seconds = (f"{s:.2f}" for s in spent.values())
+                rows.append([key["zone"], name, *cells_of(values), *seconds])
     rows += [[f"mean of {len(v)}", name, *cells_of(np.mean(v, 0))] for name, v in all_of.items()]
     print_table(["load", "model", *columns, "fit, s", "update and a day, s"],
                 [row + [""] * (8 - len(row)) for row in rows])  # fmt: skip
@@ -647,13 +614,11 @@ def holiday_keys(options: argparse.Namespace) -> Iterator[Key]:
         yield {"section": "holidays", "series": name}
 
 
-def print_holidays(options: argparse.Namespace) -> None:
-    _, held_out = readers(options.data_home)
+def print_holidays(kept: Kept) -> None:
+    _, held_out = readers(DATA_HOME)
     models = ["without", "own column", "calendar", "holidays", "both"]
     rows = []
-    for key in holiday_keys(options):
-        if (result := read_result(options.results, key)) is None:
-            continue
+    for key, result in kept:
         cells = [f"{result[model]['MASE']:.3f}" if model in result else "" for model in models]
         beside = [result[model]["near"] for model in ("without", "holidays")]
         star = " *" * (key["series"] in held_out or key["series"] in LOADS)
@@ -674,13 +639,8 @@ def weekly_series(data_home: Path) -> dict[str, tuple[pd.Series, int]]:
         **{f"births, first {n}": births[:n] for n in (120, 250, 390)},
         **{f"CO2, last {n}": co2[-n:] for n in (150, 350)},
     }
-    days = {
-        "load": pd.read_csv(
-            data_home / "gefcom2012" / "load.csv.gz", index_col=0, parse_dates=True
-        ),
-        "withdrawals": pd.read_csv(data_home / "nn5" / "nn5.csv.gz", index_col=0, parse_dates=True),
-    }
-    for name, frame in days.items():
+    for name, path in {"load": "gefcom2012/load", "withdrawals": "nn5/nn5"}.items():
+        frame = pd.read_csv(data_home / f"{path}.csv.gz", index_col=0, parse_dates=True)
         weeks = frame.astype(float).interpolate().bfill().resample("W").mean()[1:-2]
         pieces |= {f"{name} {column}": weeks[column] for column in weeks.columns[::6]}
     return {name: (y.rename("y"), 8 if len(y) < 120 else 13) for name, y in pieces.items()}
@@ -709,22 +669,19 @@ def week_keys(options: argparse.Namespace) -> Iterator[Key]:
     yield {"section": "weeks", "origins": min(options.origins or 4, 4)}
 
 
-def print_weeks(options: argparse.Namespace) -> None:
+def print_weeks(kept: Kept) -> None:
     rows: list[list[object]] = []
-    for key in week_keys(options):
-        if result := read_result(options.results, key):
-            parts = result["weeks"]
-            groups = {name: [name] for name in parts if "," in name}
-            groups |= {
-                word: [name for name in parts if name.startswith(word + " ")]
-                for word in ("load", "withdrawals")
-            }
-            groups["all"] = list(parts)
-            for name, members in groups.items():
-                values = np.array([[parts[each][kind] for kind in ("dates", "numbers")]
-                                   for each in members]).mean(0)  # fmt: skip
-                rows.append([name, len(members), *(f"{value:.3f}" for value in values[:, 0]),
-                             *(f"{value:.0f}" for value in values[:, 1])])  # fmt: skip
+    for _, result in kept:
+        parts = result["weeks"]
+        groups = {name: [name] for name in parts if "," in name}
+        for word in ("load", "withdrawals"):
+            groups[word] = [name for name in parts if name.startswith(word + " ")]
+        groups["all"] = list(parts)
+        for name, members in groups.items():
+            values = np.array([[parts[each][kind] for kind in ("dates", "numbers")]
+                               for each in members]).mean(0)  # fmt: skip
+            rows.append([name, len(members), *(f"{value:.3f}" for value in values[:, 0]),
+                         *(f"{value:.0f}" for value in values[:, 1])])  # fmt: skip
     print_table(["weeks", "series", "dates", "numbers", "covers: dates", "numbers"], rows)
 
 
@@ -761,11 +718,9 @@ def speed_keys(options: argparse.Namespace) -> Iterator[Key]:
         yield {"section": "speed", "n": n}
 
 
-def print_speed(options: argparse.Namespace) -> None:
-    rows = []
-    for key in speed_keys(options):
-        if result := read_result(options.results, key):
-            rows.append([key["n"], f"{result['first']:.2f}", f"{result['median of later']:.2f}"])
+def print_speed(kept: Kept) -> None:
+    rows = [[key["n"], f"{result['first']:.2f}", f"{result['median of later']:.2f}"]
+            for key, result in kept]  # fmt: skip
     print_table(["series", "first fit and forecast, s", "median of later ones, s"], rows)
 
 
@@ -812,14 +767,21 @@ def run_panel(key: Key) -> dict[str, Any]:
     model = PANEL_MODELS[key["model"]]().fit(train)
     forecasts = model.predict(AHEAD, level=LEVEL, X_future=ahead)
     seconds = time.process_time() - start
-    keys = ["unique_id", "ds"]
-    name = next(column for column in forecasts if column not in keys)
-    joined = test.merge(forecasts, on=keys, validate="one_to_one")
+    mase, coverage, _ = shop_measures(train, test, forecasts)
+    return {"MASE": mase, "coverage": coverage, "spent": seconds}
+
+
+def shop_measures(
+    train: pd.DataFrame, test: pd.DataFrame, forecasts: pd.DataFrame
+) -> tuple[float, float, float]:
+    """MASE by the naive error of a week, percent covered, and MASE in promotions."""
+    name = forecasts.columns[2]
+    joined = test.merge(forecasts, on=["unique_id", "ds"], validate="one_to_one")
     changes = train.groupby("unique_id")["y"].apply(lambda y: y.diff().abs().mean())
     errors = (joined["y"] - joined[name]).abs() / joined["unique_id"].map(changes)
     within = covered(joined["y"].to_numpy(), ends(joined, name))
-    return {"MASE": float(errors.mean()), "coverage": 100 * float(within.mean()),
-            "spent": seconds}  # fmt: skip
+    promotions = errors[joined["promotion"] == 1].mean()
+    return float(errors.mean()), 100 * float(within.mean()), float(promotions)
 
 
 def run_static(key: Key) -> dict[str, Any]:
@@ -833,17 +795,13 @@ def run_static(key: Key) -> dict[str, Any]:
     model = ParaRNNForecaster(AHEAD, known_ahead="promotion", static=static, prior="only")
     model.fit(train.loc[~of_new, columns])
     recent = train[of_new].groupby("unique_id").tail(NEW_WEEKS)[columns]
-    changes = train.groupby("unique_id")["y"].apply(lambda y: y.diff().abs().mean())
     result = {}
     for name, history in (("fitted", train.loc[~of_new, columns]), ("new", recent)):
         test = parts[1][parts[1]["unique_id"].isin(history["unique_id"])]
         ahead = test.drop(columns="y")
         forecasts = model.predict(X=history, h=AHEAD, level=LEVEL, X_future=ahead)
-        joined = test.merge(forecasts, on=["unique_id", "ds"], validate="one_to_one")
-        errors = (joined["y"] - joined["ParaRNN"]).abs() / joined["unique_id"].map(changes)
-        within = covered(joined["y"].to_numpy(), ends(joined, "ParaRNN"))
-        result[name] = [float(errors.mean()), float(errors[joined["promotion"] == 1].mean()),
-                        100 * float(within.mean())]  # fmt: skip
+        mase, coverage, promotions = shop_measures(train, test, forecasts)
+        result[name] = [mase, promotions, coverage]
     return result
 
 
@@ -853,11 +811,10 @@ def static_keys(options: argparse.Namespace) -> Iterator[Key]:
             yield {"section": "static", "static": static, "seed": seed}
 
 
-def print_static(options: argparse.Namespace) -> None:
+def print_static(kept: Kept) -> None:
     by_static: dict[str | None, list[dict[str, list[float]]]] = {}
-    for key in static_keys(options):
-        if result := read_result(options.results, key):
-            by_static.setdefault(key["static"], []).append(result)
+    for key, result in kept:
+        by_static.setdefault(key["static"], []).append(result)
     rows = []
     for static, results in by_static.items():
         for name in ("fitted", "new"):
@@ -873,12 +830,11 @@ def panel_keys(options: argparse.Namespace) -> Iterator[Key]:
             yield {"section": "panel", "model": model, "seed": seed}
 
 
-def print_panel(options: argparse.Namespace) -> None:
+def print_panel(kept: Kept) -> None:
     by_model: dict[str, list[list[float]]] = {}
-    for key in panel_keys(options):
-        if result := read_result(options.results, key):
-            values = [result["MASE"], result["coverage"], result["spent"]]
-            by_model.setdefault(key["model"], []).append(values)
+    for key, result in kept:
+        values = [result["MASE"], result["coverage"], result["spent"]]
+        by_model.setdefault(key["model"], []).append(values)
     rows = []
     for model, values in by_model.items():
         mase, coverage, spent = np.mean(values, 0)
@@ -926,11 +882,8 @@ def run_trained(key: Key, data_home: Path) -> dict[str, Any]:
         errors.append(float(np.abs(y - forecast_of_day[:, 0]).mean()))
         within.append(100 * float(covered(y, forecast_of_day).mean()))
     scale = float(np.nanmean(np.abs(train["y"].diff(WEEK))))
-    return {
-        "MASE": float(np.mean(errors)) / scale,
-        "coverage": float(np.mean(within)),
-        "spent": fit,
-    }
+    return {"MASE": float(np.mean(errors)) / scale, "coverage": float(np.mean(within)),
+            "spent": fit}  # fmt: skip
 
 
 def trained_keys(options: argparse.Namespace) -> Iterator[Key]:
@@ -942,25 +895,17 @@ def trained_keys(options: argparse.Namespace) -> Iterator[Key]:
                                  "seeds": min(options.seeds, 5)}  # fmt: skip
         for name in TRAINED_SERIES:
             yield section | {"series": name, "origins": options.origins or 3}
-    if not (options.data_home / "gefcom2012").is_dir() and not options.print_only:
-        print(f"hours skipped: no folder gefcom2012 in {options.data_home}")
-        return
-    for calendar in (False, True):
+    for calendar in (False, True) if has_loads(options) else ():
         yield {"section": "trained", "model": "ParaRNN, prior=None", "zone": "zone_1",
                "calendar": calendar}  # fmt: skip
 
 
-def print_trained(options: argparse.Namespace) -> None:
+def print_trained(kept: Kept) -> None:
     rows: dict[str, list[list[object]]] = {"relation": [], "series": [], "zone": []}
-    for key in trained_keys(options):
-        if (result := read_result(options.results, key)) is None:
-            continue
+    for key, result in kept:
         kind = next(name for name in rows if name in key)
-        row = [
-            key["model"],
-            key[kind],
-            *(key[name] for name in ("noise", "calendar") if name in key),
-        ]
+        row = [key["model"], key[kind]]
+        row += [key[name] for name in ("noise", "calendar") if name in key]
         if kind == "relation":
             rows[kind].append([*row, f"{result['rmse'][key['model']]:.3f}"])
         else:
@@ -987,9 +932,8 @@ LONG = {
 def read_long(kind: str, name: str, data_home: Path) -> pd.DataFrame:
     """Rows of a long series "y" with its columns."""
     if kind == "ETT":
-        table = pd.read_csv(
-            data_home / "ett" / f"{name}.csv.gz", index_col="date", parse_dates=True
-        )
+        path = data_home / "ett" / f"{name}.csv.gz"
+        table = pd.read_csv(path, index_col="date", parse_dates=True)
         return table.rename(columns={"OT": "y"})[["y", "HUFL", "MUFL"]]
     frame = read_load(data_home, name).interpolate(limit_area="inside")
     if kind == "days":
@@ -1033,35 +977,43 @@ def long_keys(options: argparse.Namespace) -> Iterator[Key]:
                            "model": model}  # fmt: skip
 
 
-def print_long(options: argparse.Namespace) -> None:
-    rows = []
-    for part in ("development", "others"):
-        for kind in LONG:
-            for model in LONG_PARTS:
-                keys = [
-                    key
-                    for key in long_keys(options)
-                    if (key["part"], key["kind"], key["model"]) == (part, kind, model)
-                ]
-                results = [r for key in keys if (r := read_result(options.results, key))]
-                if results:
-                    means = [np.mean([r[name] for r in results]) for name in LONG_COLUMNS]
-                    rows.append([part, kind, model, len(results),
-                                 *(f"{mean:.3g}" for mean in means)])  # fmt: skip
+def print_long(kept: Kept) -> None:
+    by_group: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for key, result in kept:
+        by_group.setdefault((key["part"], key["kind"], key["model"]), []).append(result)
+    rows: list[list[object]] = []
+    for group in product(("development", "others"), LONG, LONG_PARTS):
+        if results := by_group.get(group):
+            means = [np.mean([r[name] for r in results]) for name in LONG_COLUMNS]
+            rows.append([*group, len(results), *(f"{mean:.3g}" for mean in means)])
     print_table(["part", "rows", "model", "series", *LONG_COLUMNS], rows)
 
 
+# Runs of a section, and what makes and prints them; `load` prints the mean of all loads, too.
+SECTIONS: dict[str, tuple[Any, Callable[..., dict[str, Any]], Any]] = {
+    "relations": (relation_keys, run_relation, print_relations),
+    "series": (series_keys, run_series, print_series),
+    "gaps": (gap_keys, run_gaps, print_gaps),
+    "load": (load_keys, run_load, print_load),
+    "holidays": (holiday_keys, run_holidays, print_holidays),
+    "weeks": (week_keys, run_weeks, print_weeks),
+    "speed": (speed_keys, run_speed, print_speed),
+    "panel": (panel_keys, run_panel, print_panel),
+    "static": (static_keys, run_static, print_static),
+    "trained": (trained_keys, run_trained, print_trained),
+    "long": (long_keys, run_long, print_long),
+}
+FROM_FILES = ("load", "holidays", "weeks", "trained", "long")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("sections", nargs="*", default=list(SECTIONS), metavar="section",
                         help=", ".join(SECTIONS))  # fmt: skip
     parser.add_argument("--seeds", type=int, default=20, help="of relations")
     parser.add_argument("--names", nargs="+", choices=[*DEVELOPMENT, *HELD_OUT], help="of series")
-    parser.add_argument(
-        "--origins", type=int, default=0, help="at most, of series and load; 0: all"
-    )
+    parser.add_argument("--origins", type=int, default=0,
+                        help="at most, of series and load; 0: all")  # fmt: skip
     parser.add_argument("--models", nargs="+", choices=GROUPS, default=["ParaRNN", "AutoARIMA"],
                         help="of series")  # fmt: skip
     parser.add_argument("--peer-origins", type=int, default=3, help="at most, of peers and of gaps")
@@ -1070,37 +1022,16 @@ def main() -> None:
     parser.add_argument("--data-home", type=Path, default=DATA_HOME)
     parser.add_argument("--series", nargs="+", type=int, default=[1, 1000], help="of speed")
     parser.add_argument("--panels", type=int, default=3)
-    add_run_options(parser, "columns")
-    options = read_options(parser, print_only=True)
+    options = read_run_options(parser, "columns")
     # With "choices", argparse of Python 3.11 refuses a default in a list.
     if wrong := sorted(set(options.sections) - set(SECTIONS)):
         parser.error(f"sections are {', '.join(SECTIONS)}; got {', '.join(wrong)}")
-    torch.set_num_threads(1)
-    if not options.print_only:
-        print_machine()
-    sections: dict[str, tuple[Any, Callable[[Key], dict[str, Any]], Any]] = {
-        "relations": (relation_keys, run_relation, print_relations),
-        "series": (series_keys, run_series, print_series),
-        "gaps": (gap_keys, run_gaps, print_gaps),
-        "load": (load_keys, lambda key: run_load(key, options.data_home), print_load),
-        "holidays": (
-            holiday_keys,
-            lambda key: run_holidays(key, options.data_home),
-            print_holidays,
-        ),
-        "weeks": (week_keys, lambda key: run_weeks(key, options.data_home), print_weeks),
-        "speed": (speed_keys, run_speed, print_speed),
-        "panel": (panel_keys, run_panel, print_panel),
-        "static": (static_keys, run_static, print_static),
-        "trained": (trained_keys, lambda key: run_trained(key, options.data_home), print_trained),
-        "long": (long_keys, lambda key: run_long(key, options.data_home), print_long),
-    }
     for name in options.sections:
-        keys, run, show = sections[name]
-        if not options.print_only:
-            run_all(options.results, keys(options), run, options.minutes)
+        keys, run, show = SECTIONS[name]
+        work = partial(run, data_home=options.data_home) if name in FROM_FILES else run
+        run_all(options, keys(options), work)
         print(f"\n{name}\n")
-        show(options)
+        show(options if name == "load" else kept_results(options, keys(options)))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ neither trained nor validated. ``--shared`` names the folder with the data of th
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from _m4 import long_frame, ragged
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from classical import LEVELS, Part, Run, load, scores
 
 from tsrnn import ParaRNNForecaster
@@ -133,7 +132,7 @@ def print_classical(validation: bool) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--classical", action="store_true", help="classical models on M1 and M3")
     parser.add_argument("--validation", action="store_true", help="their training parts")
@@ -144,10 +143,8 @@ def main() -> None:
         return
     cases = {"AR(1)": lambda: autoregressions(2 if options.smoke else 50)}
     if options.shared.is_dir() and not options.smoke:
-        cases |= {
-            "ETTh1": lambda: ett(options.shared),
-            "M4 hourly": lambda: m4_hourly(options.shared),
-        }
+        cases["ETTh1"] = lambda: ett(options.shared)
+        cases["M4 hourly"] = lambda: m4_hourly(options.shared)
     rows = []
     for name, run in cases.items():
         for level, share in run().items():

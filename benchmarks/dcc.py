@@ -7,12 +7,11 @@ them as one panel and says how often the 95% intervals hold the true value.
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, print_machine, print_table, read_options
+from _timing import median_ms, option_parser, print_machine, print_table, read_options
 
 from tsrnn.linear.dcc import CCC, DCC
 
@@ -100,7 +99,7 @@ def cover(fitted: DCC, truth: pd.Series, cov_type: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--replications", type=int, default=0)
     parser.add_argument("--variables", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1000)

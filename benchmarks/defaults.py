@@ -50,7 +50,7 @@ from _runs import (
     read_runs,
     replace_each,
 )
-from _timing import highest_bytes, print_table, read_options
+from _timing import highest_bytes, option_parser, print_table, read_options
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.baselines import Naive2, SeasonalNaive
@@ -389,9 +389,7 @@ def print_summary(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     known = [*COLLECTIONS, *COUNTS, *SHORT]
     parser.add_argument("collections", nargs="*", help="names, by default all: " + ", ".join(known))
     parser.add_argument("--forecasters", nargs="+", choices=FORECASTERS, default=[*FORECASTERS])

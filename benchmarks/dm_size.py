@@ -10,10 +10,8 @@ the standard error of a share of 5 percent is 0.2 for 10,000 pairs, 0.5 for 2,00
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 
 from tsrnn.contract import DM_VARIANCES, diebold_mariano
 
@@ -29,7 +27,7 @@ def differences(n: int, h: int, pairs: int, random: np.random.Generator) -> np.n
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--pairs", type=int, default=2000)
     pairs = read_options(parser, pairs=20).pairs
     random = np.random.default_rng(0)

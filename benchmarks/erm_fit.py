@@ -26,7 +26,6 @@ scikit-learn's ``cross_val_score`` and by ``cross_validated_risk``.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import defaultdict
 from itertools import pairwise
@@ -36,7 +35,15 @@ from unittest.mock import patch
 import lightning.pytorch as pl
 import numpy as np
 import torch
-from _timing import copy_ms_a_byte, median_ms, print_machine, print_table, read_options
+from _recurrences import full_matrices, torch_twin
+from _timing import (
+    copy_ms_a_byte,
+    median_ms,
+    option_parser,
+    print_machine,
+    print_table,
+    read_options,
+)
 from sklearn.model_selection import KFold, cross_val_score
 from torch import Tensor, nn
 
@@ -162,20 +169,8 @@ def twin_of(network: RecurrentNetwork) -> RecurrentNetwork:
     ours, twin = network.rnn, make_network(TORCH)
     assert isinstance(ours, ParaRNN)
     twin.load_state_dict(network.state_dict(), strict=False)  # the head
-    theirs = twin.rnn.rnn
-    theirs.weight_ih_l0.copy_(ours.weight_ih_l0)
-    theirs.weight_hh_l0.copy_(in_one_matrix(ours.weight_hh_l0))
-    theirs.bias_ih_l0.copy_(ours.bias_l0)
-    theirs.bias_hh_l0.zero_()
+    twin.rnn.rnn = torch_twin(ours)
     return twin
-
-
-def in_one_matrix(blocks: Tensor) -> Tensor:
-    """Blocks (d_s, d_s, K) in the diagonal of a matrix; unit i of block k is row i K + k."""
-    size, _, count = blocks.shape
-    matrix, k = torch.zeros(size, count, size, count), torch.arange(count)
-    matrix[:, k, :, k] = blocks.permute(2, 0, 1)
-    return matrix.reshape(size * count, size * count)
 
 
 def check_same(data: Data) -> None:
@@ -189,9 +184,9 @@ def check_same(data: Data) -> None:
         loss_of(network, x, y).backward()
         loss_of(twin, x, y).backward()
         ours, theirs = network.rnn, twin.rnn.rnn
-        inside = in_one_matrix(torch.ones_like(ours.weight_hh_l0))
+        inside = full_matrices(torch.ones_like(ours.weight_hh_l0))
         pairs = {
-            "recurrent": (in_one_matrix(ours.weight_hh_l0.grad), theirs.weight_hh_l0.grad * inside),
+            "recurrent": (full_matrices(ours.weight_hh_l0.grad), theirs.weight_hh_l0.grad * inside),
             "input": (ours.weight_ih_l0.grad, theirs.weight_ih_l0.grad),
             "bias": (ours.bias_l0.grad, theirs.bias_ih_l0.grad),
             "head": (network.ffn[0].weight.grad, twin.ffn[0].weight.grad),
@@ -311,9 +306,7 @@ def compare_folds(n_folds: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=2, help="fits of each layer in each loop")
     parser.add_argument("--epochs", type=int, default=3, help="timed in each of them")
     parser.add_argument("--refits", action="store_true", help="only run bootstrap and folds")

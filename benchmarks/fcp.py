@@ -11,12 +11,11 @@ table.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _timing import print_table, read_options
+from _timing import option_parser, print_table, read_options
 
 from tsrnn.linear.garch import GARCH
 
@@ -55,7 +54,7 @@ def row(kind: str, name: str, ours: float, published: str) -> list[str]:
 
 
 def main() -> None:
-    read_options(argparse.ArgumentParser(description=__doc__))  # the smallest run is the whole
+    read_options(option_parser(__doc__))  # the smallest run is the whole
     if not DATA.exists():
         print(f"skipped: {DATA.name} is not there; the returns are not part of the package")
         return

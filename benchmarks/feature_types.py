@@ -28,7 +28,7 @@ import lightning.pytorch as pl
 import numpy as np
 import pandas as pd
 import torch
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from torch import Tensor
 from torch.utils.data import (
     BatchSampler,
@@ -202,9 +202,7 @@ def print_training(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--processes", nargs="+", choices=PROCESSES, default=list(PROCESSES))
     parser.add_argument("--starts", nargs="+", choices=STARTS, default=list(STARTS))
     parser.add_argument("--hidden", type=int, default=32, help="d, a multiple of 4")

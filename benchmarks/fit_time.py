@@ -7,12 +7,11 @@ also loads torch's and Lightning's code: `import_time.py`.
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, print_machine, print_table, read_options
+from _timing import median_ms, option_parser, print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster
 
@@ -52,7 +51,7 @@ def seconds_together(count: int, alone: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--series", type=int, default=200, help="fitted together")
     parser.add_argument("--short", type=int, default=25, help="short series, one by one")
     options = read_options(parser, series=3, short=1)

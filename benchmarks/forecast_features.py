@@ -8,7 +8,6 @@ folder with the files of ETT; without it the hourly rows are left out.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster, forecast_features
 from tsrnn.datasets import load_co2, load_elec_equip, load_elnino, load_ett, load_sunspots
@@ -103,7 +102,7 @@ def real(name: str, data: pd.DataFrame, horizon: int, **arguments: Any) -> list[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--series", type=int, default=100)
     parser.add_argument("--network", action="store_true", help="train networks, too")

@@ -9,12 +9,11 @@ of scores and information matrix; arch's its standard errors, which it computes 
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, print_machine, print_table, read_options
+from _timing import median_ms, option_parser, print_machine, print_table, read_options
 from arch import arch_model
 
 from tsrnn.data import read_panel
@@ -39,7 +38,7 @@ def theirs(y: np.ndarray) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--series", type=int, default=10_000)
     parser.add_argument("--sample", type=int, default=100, help="series that arch fits")
     parser.add_argument("--steps", type=int, default=1974)
@@ -63,19 +62,12 @@ def main() -> None:
     first = y.iloc[:, 0]
     one = median_ms(lambda: ours(first), 15, warm_up=3)
     one_arch = median_ms(lambda: theirs(sample[0]), 15, warm_up=3)
-    print_table(
-        ["fits", "ours, ms a series", "without reading", "arch, ms", "times faster"],
-        [
-            [
-                f"{n} at once",
-                f"{each_ms:.3f}",
-                f"{each_ms - reading_ms:.3f}",
-                f"{arch_ms:.1f}",
-                f"{arch_ms / each_ms:.0f}",
-            ],
-            ["one", f"{one:.1f}", "", f"{one_arch:.1f}", f"{one_arch / one:.1f}"],
-        ],
-    )
+    rows = [
+        [f"{n} at once", f"{each_ms:.3f}", f"{each_ms - reading_ms:.3f}", f"{arch_ms:.1f}",
+         f"{arch_ms / each_ms:.0f}"],
+        ["one", f"{one:.1f}", "", f"{one_arch:.1f}", f"{one_arch / one:.1f}"],
+    ]  # fmt: skip
+    print_table(["fits", "ours, ms a series", "without reading", "arch, ms", "times faster"], rows)
     print(f"log-likelihood, ours less arch's: {ahead.min():.1e} to {ahead.max():.1e}; "
           f"converged {batch.converged_.sum()} of {n}")  # fmt: skip
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from tasks import encoding
 from torch import Tensor, nn
 
@@ -177,7 +177,7 @@ def state_numbers(name: str, model: LanguageModel, count: int) -> int:
 
 @torch.inference_mode()
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--layers", type=int, default=4)

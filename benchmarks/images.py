@@ -43,8 +43,9 @@ import numpy as np
 import pandas as pd
 import torch
 from _classify import Part, Recipe, train
-from _runs import add_run_options, read_result, run_all
-from _timing import print_machine, print_table, read_options
+from _recurrences import full_matrices
+from _runs import kept_results, read_run_options, run_all
+from _timing import option_parser, print_table
 from torch import Tensor, nn
 
 from tsrnn.datasets import (
@@ -162,12 +163,8 @@ def with_one_matrix(network: RecurrentNetwork, cell: str) -> RecurrentNetwork:
     )
     values = network.state_dict()
     for layer in range(rnn.num_layers):
-        blocks = values[f"rnn.weight_hh_l{layer}"]  # (..., d_s, d_s, K)
-        b, _, count = blocks.shape[-3:]
-        full, units = blocks.new_zeros(*blocks.shape[:-3], b, count, b, count), torch.arange(count)
-        # Indices around an axis come first in the result: (K, ..., d_s, d_s).
-        full[..., :, units, :, units] = blocks.movedim(-1, 0)
-        values[f"rnn.weight_hh_l{layer}"] = full.reshape(*blocks.shape[:-3], size, size, 1)
+        name = f"rnn.weight_hh_l{layer}"
+        values[name] = full_matrices(values[name])[..., None]
     whole.load_state_dict(values)
     return whole
 
@@ -334,10 +331,8 @@ def print_results(options: argparse.Namespace, kinds: dict[str, str]) -> None:
     """Print the accuracy by task beside the papers', and its course by minutes."""
     for task in options.tasks:
         rows, courses, types = [], [], []
-        for key in keys_of(options, kinds):
-            result = read_result(options.results, key) if key["task"] == task else None
-            if result is None:
-                continue
+        keys = (key for key in keys_of(options, kinds) if key["task"] == task)
+        for key, result in kept_results(options, keys):
             name = [key["model"], key["start"], f"{recipe_of(key).rate:g}", key["seed"]]
             course = result["course"]
             scores = [f"{result[part]:.2f}" for part in ("validation", "test")]
@@ -370,9 +365,7 @@ def print_results(options: argparse.Namespace, kinds: dict[str, str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--data-home", type=Path, default=LOCAL_COPY,
                         help="folder with mnist/ and cifar10/")  # fmt: skip
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=["psmnist"])
@@ -388,14 +381,9 @@ def main() -> None:
     parser.add_argument("--minutes-each", type=float, help="of a training; none by default")
     parser.add_argument("--course", nargs="+", type=float, default=[1, 2, 4, 6])
     parser.add_argument("--seeds", type=int, default=1)
-    add_run_options(parser, "images")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--plot", type=Path, help="folder for the figures of runs that are made")
-    parser.add_argument("--threads", type=int, default=1)
-    options = read_options(parser, print_only=True)
-    torch.set_num_threads(options.threads)
-    if not options.print_only:
-        print_machine()
+    options = read_run_options(parser, "images")
     if "blocks" in (options.starts or []) and (wrong := list(filter(has_blocks, options.models))):
         print(f"start blocks skipped for {', '.join(wrong)}, whose matrices are blocks")
     data: dict[str, Any] = {}
@@ -411,9 +399,8 @@ def main() -> None:
             parts = make_parts(task, data[task][1], options.noise)
             check_same(parts["test"][0][torch.arange(64)], task, options.recipe)
         return
-    if not options.print_only:
-        keys = (key for key in keys_of(options, kinds) if key["task"] in data)
-        run_all(options.results, keys, make_runner(options, data), options.minutes)
+    keys = (key for key in keys_of(options, kinds) if key["task"] in data)
+    run_all(options, keys, make_runner(options, data))
     print_results(options, kinds)
 
 

@@ -13,7 +13,6 @@ squares on the lags.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import warnings
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, QuantileRegressor, RidgeCV
 from sklearn.pipeline import make_pipeline
@@ -169,7 +168,7 @@ def quantiles(sizes: list[int], n: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--replications", type=int, default=50)
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 500, 1_000])
     parser.add_argument("--models", nargs="+", default=["ols", "ridge, trees"])

@@ -8,12 +8,19 @@ what a backward pass reads.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 import torch
 from _recurrences import Problem, draw, needed_backward, results
-from _timing import copy_ms_a_byte, median_ms, peak_bytes, print_machine, print_table, read_options
+from _timing import (
+    copy_ms_a_byte,
+    median_ms,
+    option_parser,
+    peak_bytes,
+    print_machine,
+    print_table,
+    read_options,
+)
 from torch import Tensor
 
 from tsrnn.kernels import Cell, cells, recurrence
@@ -54,12 +61,8 @@ def every_cell(a_byte: float) -> None:
         floors = numbers * (cell.n + cell.m), numbers * (2 * cell.n + cell.m)
         if any(name.startswith("u") for name in needed_backward(cell)):
             floors = floors[0], floors[1] + numbers * cell.m  # gates are computed again from u
-        rows.append(
-            [
-                cell.name,
-                *(f"{t:.2f} ({f:.2f}, {t / f:.1f}x)" for t, f in zip(times, floors, strict=True)),
-            ]
-        )
+        pairs = zip(times, floors, strict=True)
+        rows.append([cell.name, *(f"{t:.2f} ({f:.2f}, {t / f:.1f}x)" for t, f in pairs)])
     print("(64, 784), 128 state fields a step, float32: ms (floor ms, ratio)\n")
     print_table(["cell", "forward", "backward"], rows)
 
@@ -148,14 +151,9 @@ def time_in_chunks() -> None:
 
 def memory() -> None:
     """Peak memory of a forward and backward pass beside what has to be there."""
-    rows = []
+    rows, batch = [], 8
     for make in (cells.para_rnn, cells.para_lstm, cells.lem):
-        for batch, steps, width in (
-            (8, 4096, 128),
-            (8, 8192, 128),
-            (8, 16384, 128),
-            (8, 8192, 256),
-        ):
+        for steps, width in ((4096, 128), (8192, 128), (16384, 128), (8192, 256)):
             size = width if make is cells.lem else 2  # full matrices, as published
             cell, units = make(size), width // size
             numbers = batch * steps * units
@@ -172,21 +170,16 @@ def memory() -> None:
     print_table(["cell", "(B, T, d)", "due MB", "peak MB", "ratio"], rows)
 
 
-def on_cpu(first_only: bool) -> None:
+def main() -> None:
+    options = read_options(option_parser(__doc__))
     print_machine()
     a_byte = copy_ms_a_byte()
     print(f"copy: {1e-6 / a_byte:.1f} GB/s read and written\n")
     every_cell(a_byte)
-    if first_only:
-        return
-    beside_loops()
-    time_in_chunks()
-    memory()
-
-
-def main() -> None:
-    options = read_options(argparse.ArgumentParser(description=__doc__))
-    on_cpu(first_only=options.smoke)
+    if not options.smoke:
+        beside_loops()
+        time_in_chunks()
+        memory()
 
 
 if __name__ == "__main__":

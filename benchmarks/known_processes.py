@@ -7,12 +7,12 @@ volatility models whose likelihood has kinks.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table, read_options
+from _m4 import long_frame
+from _timing import option_parser, print_machine, print_table, read_options
 
 from tsrnn import GARCH, ParaRNNForecaster
 from tsrnn.linear import ARMA
@@ -37,13 +37,6 @@ def autoregressions(phi: float, rows: int, count: int, seed: int) -> np.ndarray:
     return y[:, 50:]
 
 
-def long_frame(values: np.ndarray) -> pd.DataFrame:
-    """Frame of series (count, rows)."""
-    count, rows = values.shape
-    ids, times = np.repeat(np.arange(count), rows), np.tile(np.arange(rows), count)
-    return pd.DataFrame({"unique_id": ids, "ds": times, "y": values.ravel()})
-
-
 def by_level(count: int) -> list[list[str]]:
     """Coverage and width of 80 percent of the prior network, by level."""
     table = []
@@ -51,7 +44,7 @@ def by_level(count: int) -> list[list[str]]:
         row = [f"{level:g}"]
         for phi, rows in PROCESSES:
             y = level + autoregressions(phi, rows + 1, count, seed=0)
-            model = ParaRNNForecaster(prior="only").fit(long_frame(y[:, :-1]))
+            model = ParaRNNForecaster(prior="only").fit(long_frame(dict(enumerate(y[:, :-1]))))
             first = model.predict(1, level=80)
             low, high = (first[f"{model.column_name}-{end}-80"].to_numpy() for end in ("lo", "hi"))
             inside = (low <= y[:, -1]) & (y[:, -1] <= high)
@@ -65,7 +58,7 @@ def by_degrees_of_freedom(count: int) -> list[list[str]]:
     table = []
     for rows in SHORT:
         y = autoregressions(0.5, rows + 1, count, seed=2)
-        frame, actual, shares = long_frame(y[:, :-1]), y[:, -1], []
+        frame, actual, shares = long_frame(dict(enumerate(y[:, :-1]))), y[:, -1], []
         for uncertain in (False, True):
             model = ARMA(order=(1, 0), parameter_uncertainty=uncertain).fit(frame)
             first = model.predict(1, level=95)
@@ -95,7 +88,7 @@ def by_kinks(smallest: bool) -> list[list[str]]:
 
 
 def main() -> None:
-    options = read_options(argparse.ArgumentParser(description=__doc__))
+    options = read_options(option_parser(__doc__))
     print_machine()
     warnings.simplefilter("ignore")  # about single series, which are thousands
     names = [f"phi {phi:g}, {rows} rows" for phi, rows in PROCESSES]

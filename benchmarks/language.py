@@ -36,8 +36,8 @@ from typing import Any
 
 import torch
 from _classify import seconds
-from _runs import add_run_options, read_result, run_all
-from _timing import print_machine, print_table, read_options
+from _runs import kept_results, read_run_options, run_all
+from _timing import option_parser, print_table
 from torch import Tensor, nn
 
 from tsrnn.datasets import Corpus, load_penn_treebank, token_batches
@@ -272,10 +272,8 @@ def keys_of(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def print_results(options: argparse.Namespace) -> None:
     runs: dict[str, list[dict[str, Any]]] = {}
-    for key in keys_of(options):
-        result = read_result(options.results, key)
-        if result is not None:
-            runs.setdefault(key["model"], []).append(result)
+    for key, result in kept_results(options, keys_of(options)):
+        runs.setdefault(key["model"], []).append(result)
     if not runs:
         print("no runs of these yet")
         return
@@ -327,9 +325,7 @@ def complete(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Re
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     tables = parser.add_mutually_exclusive_group()
     for table in PUBLISHED:
         tables.add_argument(f"--{table}", dest="table", action="store_const", const=table)
@@ -344,25 +340,16 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--minutes-each", type=float, default=600.0, help="of a training")
-    add_run_options(parser, "language")
-    parser.add_argument("--threads", type=int, default=1)
-    options = read_options(parser, print_only=True)
-    torch.set_num_threads(options.threads)
+    options = read_run_options(parser, "language")
     recipe = complete(options, parser)
     if not options.print_only:
-        print_machine()
         try:
             level = "word" if options.table == "table-7" else "char"
             corpus = load(options.data, level, options.data_home)
         except FileNotFoundError as error:
             print(f"skipped: {error}\nrun --data python in its place")
         else:
-            run_all(
-                options.results,
-                keys_of(options),
-                lambda key: run_one(dict(key), corpus, recipe),
-                options.minutes,
-            )
+            run_all(options, keys_of(options), lambda key: run_one(dict(key), corpus, recipe))
     print_results(options)
 
 

@@ -11,7 +11,6 @@ one by one, and of all of them as one panel.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from arch import arch_model
 from statsmodels.tsa.arima.model import ARIMA
 from threadpoolctl import threadpool_limits
@@ -250,7 +249,7 @@ def first_forecasts(n_series: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("names", nargs="*", help="beginnings of names; all by default")
     parser.add_argument("--rows", type=int, default=200, help="rows to take in")
     parser.add_argument("--series", type=int, default=10_000)

@@ -14,10 +14,16 @@ moves 8 forward (read u, write h) and 12 backward (read h and its gradient, writ
 
 from __future__ import annotations
 
-import argparse
-
 import torch
-from _timing import copy_ms_a_byte, median_ms, print_machine, print_table, read_options
+from _recurrences import full_matrices
+from _timing import (
+    copy_ms_a_byte,
+    median_ms,
+    option_parser,
+    print_machine,
+    print_table,
+    read_options,
+)
 from torch import Tensor, nn
 
 from tsrnn.kernels import cells, recurrence
@@ -44,22 +50,13 @@ def in_torch_order(kind: str, whole: Tensor) -> Tensor:
     return torch.cat([sign * parts[k] for k, sign in ORDERS[kind]])
 
 
-def full_matrices(layer: ParaRNN, blocks: Tensor) -> Tensor:
-    """Block-diagonal matrices (parts * hidden, hidden) of recurrent parameters."""
-    count = layer.n_blocks
-    blocks = blocks.reshape(-1, 2, 2, count)
-    weight = torch.zeros(len(blocks), 2, count, 2, count)
-    units = torch.arange(count)
-    weight[:, :, units, :, units] = blocks.permute(3, 0, 1, 2)
-    return weight.reshape(-1, layer.hidden_size)
-
-
 def twin_of(kind: str, layer: ParaRNN) -> nn.RNNBase:
     """Torch's layer with the same weights, its features in the order of ours."""
     rnn = KINDS[kind](layer.input_size, layer.hidden_size, batch_first=True)
     with torch.no_grad():
         rnn.weight_ih_l0.copy_(in_torch_order(kind, layer.weight_ih_l0))
-        rnn.weight_hh_l0.copy_(in_torch_order(kind, full_matrices(layer, layer.weight_hh_l0)))
+        whole = full_matrices(layer.weight_hh_l0).flatten(0, -2)
+        rnn.weight_hh_l0.copy_(in_torch_order(kind, whole))
         rnn.bias_ih_l0.copy_(in_torch_order(kind, layer.bias_l0))
         rnn.bias_hh_l0.zero_()
     return rnn
@@ -71,10 +68,11 @@ def check_same(kind: str, layer: ParaRNN, rnn: nn.RNNBase, x: Tensor, grad: Tens
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     ours.backward(grad)
     theirs.backward(grad)
-    inside = full_matrices(layer, torch.ones_like(layer.weight_hh_l0))
+    inside = full_matrices(torch.ones_like(layer.weight_hh_l0)).flatten(0, -2)
+    of_state = full_matrices(layer.weight_hh_l0.grad).flatten(0, -2)
     pairs = [
         (layer.weight_ih_l0.grad, rnn.weight_ih_l0.grad),
-        (full_matrices(layer, layer.weight_hh_l0.grad), rnn.weight_hh_l0.grad * inside),
+        (of_state, rnn.weight_hh_l0.grad * inside),
         (layer.bias_l0.grad, rnn.bias_ih_l0.grad),
     ]
     for a, b in pairs:
@@ -145,7 +143,7 @@ def recurrence_alone(a_byte: float, shapes: list[Shape]) -> None:
 
 
 def main() -> None:
-    options = read_options(argparse.ArgumentParser(description=__doc__))
+    options = read_options(option_parser(__doc__))
     print_machine()
     a_byte = copy_ms_a_byte()
     print(f"copy: {1e-6 / a_byte:.1f} GB/s read and written\n")

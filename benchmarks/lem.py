@@ -28,13 +28,12 @@ import sys
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from _runs import Key, add_run_options, read_result, run_all
-from _timing import print_machine, print_table, read_options
+from _runs import Key, kept_results, read_run_options, run_all
+from _timing import option_parser, print_table
 from scipy.integrate import solve_ivp
 from torch import Tensor, nn
 
@@ -182,60 +181,47 @@ def train(key: Key) -> dict[str, Any]:
     return result
 
 
-def print_runs(keys: list[Key], results: Path) -> None:
+def print_runs(keys: list[Key], options: argparse.Namespace) -> None:
     """Table of the runs that are there."""
     rows: list[list[object]] = []
-    for key in keys:
-        if (result := read_result(results, key)) is not None:
-            rows.append([key["model"], key["dt"], key["min_step"], key["lr"], key["start"],
-                         key["data"], key["seed"], result["parameters"], result["best_epoch"],
-                         f"{result['validation']:.3f}", f"{result['test']:.3f}",
-                         PUBLISHED[key["model"]], f"{result['minutes']:.1f}"])  # fmt: skip
+    for key, result in kept_results(options, keys):
+        rows.append([key["model"], key["dt"], key["min_step"], key["lr"], key["start"],
+                     key["data"], key["seed"], result["parameters"], result["best_epoch"],
+                     f"{result['validation']:.3f}", f"{result['test']:.3f}",
+                     PUBLISHED[key["model"]], f"{result['minutes']:.1f}"])  # fmt: skip
     header = ["model", "dt", "least step", "learning rate", "start", "data", "seed", "parameters",
               "best epoch", "validation", "test", "Table 4", "minutes"]  # fmt: skip
     print("\nFitzHugh-Nagumo: errors of v one step ahead, times 100\n")
     print_table(header, rows)
 
 
-def print_time_steps(key: Key, results: Path) -> None:
+def print_time_steps(key: Key, options: argparse.Namespace) -> None:
     """Counts of Figure 4."""
-    if (result := read_result(results, key)) is None:
-        return
-    counts = [np.array(result["time_steps"][name]) for name in "zy"]
-    rows = [
-        [f"{low:.3f} to {high:.3f}", *(f"{100 * c[i] / c.sum():.1f}" for c in counts)]
-        for i, (low, high) in enumerate(pairwise(EDGES))
-    ]
-    print(f"\nLearned time steps, dt={key['dt']:g}: percent of all steps and units\n")
-    print_table(["time step", "of z", "of y"], rows)
+    for _, result in kept_results(options, [key]):
+        counts = [np.array(result["time_steps"][name]) for name in "zy"]
+        rows = [
+            [f"{low:.3f} to {high:.3f}", *(f"{100 * c[i] / c.sum():.1f}" for c in counts)]
+            for i, (low, high) in enumerate(pairwise(EDGES))
+        ]
+        print(f"\nLearned time steps, dt={key['dt']:g}: percent of all steps and units\n")
+        print_table(["time step", "of z", "of y"], rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("experiments", nargs="*", default=["table-4"], metavar="experiment",
                         help=", ".join(EXPERIMENTS))  # fmt: skip
     parser.add_argument("--epochs", type=int, default=400)
-    add_run_options(parser, "lem")
-    parser.add_argument("--threads", type=int, default=1)
-    options = read_options(parser, print_only=True)
+    options = read_run_options(parser, "lem")
     # With "choices", argparse of Python 3.11 refuses a default in a list.
     if wrong := sorted(set(options.experiments) - set(EXPERIMENTS)):
         parser.error(f"experiments are {', '.join(EXPERIMENTS)}; got {', '.join(wrong)}")
-    torch.set_num_threads(options.threads)
-    keys = [
-        key | {"epochs": options.epochs}
-        for name in options.experiments
-        for key in EXPERIMENTS[name]
-    ]
-    if not options.print_only:
-        print_machine()
-        run_all(options.results, keys, train, options.minutes)
-    print_runs(keys, options.results)
+    epochs = {"epochs": options.epochs}
+    keys = [key | epochs for name in options.experiments for key in EXPERIMENTS[name]]
+    run_all(options, keys, train)
+    print_runs(keys, options)
     if "figure-4" in options.experiments:
-        key = EXPERIMENTS["figure-4"][0] | {"epochs": options.epochs}
-        print_time_steps(key, options.results)
+        print_time_steps(EXPERIMENTS["figure-4"][0] | epochs, options)
 
 
 if __name__ == "__main__":

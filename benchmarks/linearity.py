@@ -10,7 +10,6 @@ standard error of a share of 5 percent is 1 point for 500 replications, 0.5 for 
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from scipy.signal import lfilter
 
 from tsrnn import datasets
@@ -129,7 +128,7 @@ def nested_rejections(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--replications", type=int, default=300)
     parser.add_argument("--bds-long", type=int, default=60, help="of BDS with 1,000 rows")
     parser.add_argument("--nested", type=int, default=200, help="of the likelihood ratio")

@@ -35,8 +35,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from _classify import Part, Recipe, answers, loss_of, seconds, train
-from _runs import add_run_options, read_result, run_all
-from _timing import print_machine, print_table, read_options
+from _runs import kept_results, read_run_options, run_all
+from _timing import option_parser, print_table
 
 from tsrnn.datasets import (
     LabelledSequences,
@@ -223,10 +223,8 @@ def keys_of(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def print_results(options: argparse.Namespace) -> None:
     """Print a row a model and time step: mean and standard deviation over the seeds made."""
     runs: dict[tuple[str, Any], list[dict[str, Any]]] = {}
-    for key in keys_of(options):
-        result = read_result(options.results, key)
-        if result is not None:
-            runs.setdefault((key["model"], key["dt"]), []).append(result)
+    for key, result in kept_results(options, keys_of(options)):
+        runs.setdefault((key["model"], key["dt"]), []).append(result)
     if not runs:
         print("no runs of these yet")
         return
@@ -278,34 +276,25 @@ def time_epochs(options: argparse.Namespace) -> None:
         {"data": "time", "model": model, "steps": WORM_STEPS, "repeats": options.repeats}
         for model in options.models
     ]
-    run_all(options.results, [] if options.print_only else keys, run, options.minutes)
+    run_all(options, keys, run)
     batches = -(-181 // 8)
-    results = {key["model"]: read_result(options.results, key) for key in keys}
-    lem = results.get("LEM")
+    results = {key["model"]: result for key, result in kept_results(options, keys)}
     rows = []
     for model, result in results.items():
-        if result is not None:
-            second = result["seconds_a_batch"]
-            ratio = f"{second / lem['seconds_a_batch']:.2f}" if lem else ""
-            rows.append([model, result["parameters"], f"{second:.3f}", f"{batches * second:.1f}",
-                         ratio])  # fmt: skip
+        second = result["seconds_a_batch"]
+        ratio = f"{second / results['LEM']['seconds_a_batch']:.2f}" if "LEM" in results else ""
+        rows.append([model, result["parameters"], f"{second:.3f}", f"{batches * second:.1f}",
+                     ratio])  # fmt: skip
     print(f"\nSeconds of the processor by thread, {WORM_STEPS} steps, batches of 8\n")
     print_table(["model", "parameters", "seconds a batch", "seconds an epoch", "of LEM's"], rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--data", choices=[*TASKS, *STAND_INS, *GENERATED], default="eigenworms")
     parser.add_argument("--data-home", type=Path, default=LOCAL_COPY)
-    parser.add_argument(
-        "--models",
-        nargs="+",
-        choices=MODELS,
-        default=list(MODELS[:-2]),
-        help="all but the transformers of the paper's size, by default",
-    )
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS[:-2]),
+                        help="by default all but the transformers of the paper's size")  # fmt: skip
     parser.add_argument("--table-10", action="store_true", help="models of that table")
     parser.add_argument("--dt", nargs="+", type=float, default=[None], help="of LEM; of the task")
     parser.add_argument("--figure-2", action="store_true", help="LEM at several dt")
@@ -315,12 +304,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="of the papers by default")
     parser.add_argument("--seeds", type=int, default=1, help="5 and 10 in the papers")
     parser.add_argument("--minutes-each", type=float, default=600.0, help="of a training")
-    add_run_options(parser, "long_sequences")
-    parser.add_argument("--threads", type=int, default=1)
-    options = read_options(parser, print_only=True)
-    torch.set_num_threads(options.threads)
-    if not options.print_only:
-        print_machine()
+    options = read_run_options(parser, "long_sequences")
     if options.time:
         time_epochs(options)
         return
@@ -328,11 +312,10 @@ def main() -> None:
         options.models = list(TABLE_10)
     if options.figure_2:
         options.models, options.dt = ["LEM"], list(DT_SWEEP)
-    if not options.print_only:
-        try:
-            run_all(options.results, keys_of(options), make_runner(options), options.minutes)
-        except FileNotFoundError as error:
-            print(f"skipped: {error}\nrun --data events, waves or ACSF1 in its place")
+    try:
+        run_all(options, keys_of(options), make_runner(options))
+    except FileNotFoundError as error:
+        print(f"skipped: {error}\nrun --data events, waves or ACSF1 in its place")
     print_results(options)
 
 

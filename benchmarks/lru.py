@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from _runs import add_run_options, read_result, run_all
-from _timing import print_machine, print_table, read_options
+from _runs import read_result, read_run_options, run_all
+from _timing import option_parser, print_table
 from torch import nn
 
 from tsrnn.datasets import load_mnist, lotka_volterra
@@ -233,7 +233,7 @@ def vandermonde(options: argparse.Namespace) -> None:
     ]  # fmt: skip
     if not options.print_only:
         images = images_of(options.mnist, options.images)
-        run_all(options.results, keys, lambda key: vandermonde_run(key, images), options.minutes)
+        run_all(options, keys, lambda key: vandermonde_run(key, images))
     rows = []
     for ring in (*RINGS, "roots"):
         results = [read_result(options.results, key) for key in keys if key["r_min"] == ring]
@@ -331,20 +331,17 @@ def train(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("parts", nargs="*", default=PARTS, metavar="part", help=", ".join(PARTS))
     parser.add_argument("--seeds", type=int, default=3, help="of the reconstruction")
     parser.add_argument("--updates", type=int, default=4000, help="of the perceptron")
     parser.add_argument("--mnist", type=Path, metavar="DIR", help="see tsrnn.datasets.load_mnist")
     parser.add_argument("--images", type=int, default=IMAGES, help="of vandermonde")
     parser.add_argument("--samplings", type=int, default=SAMPLINGS, help="of vandermonde")
-    add_run_options(parser, "lru")
-    options = read_options(parser, print_only=True)
+    options = read_run_options(parser, "lru", threads=None)
     # With "choices", argparse of Python 3.11 refuses a default of several.
     if wrong := sorted(set(options.parts) - set(PARTS)):
         parser.error(f"parts are {', '.join(PARTS)}; got {', '.join(wrong)}")
-    if not options.print_only:
-        print_machine()
     if "sparse" in options.parts and not options.print_only:
         sparse(options.seeds)
     if "vandermonde" in options.parts:

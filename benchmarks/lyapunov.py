@@ -10,7 +10,6 @@ matrix: below 1 they contract at the state zero, too, which the guesses of both 
 
 from __future__ import annotations
 
-import argparse
 import io
 import itertools
 import math
@@ -22,7 +21,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from torch import Tensor
 
 from tsrnn.interpret import LyapunovExponents, lyapunov_exponent
@@ -271,7 +270,7 @@ def draw(points: Sequence[Point], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = option_parser(__doc__)
     parser.add_argument("--steps", type=int, default=20_000, help="of recurrences that are known")
     parser.add_argument("--replications", type=int, default=200)
     parser.add_argument("--length", type=int, default=1000, help="steps of a replication")

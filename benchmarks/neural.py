@@ -7,7 +7,6 @@ with: install it for this script. Its input size, which has no default, is two s
 
 from __future__ import annotations
 
-import argparse
 import logging
 import time
 import warnings
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from fit_time import monthly_series
 
 from tsrnn import ParaRNNForecaster
@@ -91,7 +90,7 @@ def measure(frame: pd.DataFrame, methods: dict[str, Forecast]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--series", type=int, nargs="+", default=[1, 1000])
     parser.add_argument("--models", nargs="*", default=["NHITS", "LSTM", "DLinear"])
     arguments = read_options(parser, series=[1])

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import tasks
 import torch
-from _runs import Key, add_run_options, read_result, run_all
-from _timing import peak_bytes, print_machine, print_table, read_options
+from _runs import Key, read_result, read_run_options, run_all
+from _timing import option_parser, peak_bytes, print_table
 from torch import Tensor, nn
 
 from tsrnn.interpret import lyapunov_exponent
@@ -34,11 +34,9 @@ CELLS = {"GRU": cells.newton_gru(), "LSTM": cells.newton_lstm()}
 UNITS = 256
 TASKS = ("parity", "cycle", "keep 5th", "copy")
 MODELS = ("GRU", "LSTM", "GRU 2x2", "LSTM 2x2")
-SEQUENCES, LENGTHS = (
-    8,
-    (128, 512, 2048),
-)  # of a batch, as in Figure 4, whose residual is the largest
+SEQUENCES, LENGTHS = 8, (128, 512, 2048)  # of a batch, as in Figure 4: the largest residual counts
 MOST = 12  # iterations
+ENGINES = ("sequential", "shooting", "newton")
 
 
 def draw(cell: Cell, steps: int, scale: float, units: int = UNITS) -> tuple[Tensor, Tensor]:
@@ -105,10 +103,7 @@ def passes_of_blocks() -> None:
         for engine in ("shooting", "newton"):
             *_, convergence = recurrence(cell, inputs, params, engine=engine, full_output=True)
             kept = convergence.passes[~convergence.fell_back]
-            row += [
-                f"{int(kept.median())} / {int(kept.max())}",
-                f"{len(kept)} of {UNITS}",
-            ]
+            row += [f"{int(kept.median())} / {int(kept.max())}", f"{len(kept)} of {UNITS}"]
         rows.append(row)
     print("\nPasses (median / most of the blocks that converged) on 256 random 2 x 2 blocks, tanh,")
     print("T = 2048, float32\n")
@@ -154,20 +149,16 @@ def memory() -> None:
                              (2048, 512), (2048, 1024)):  # fmt: skip
             inputs, params = draw(cell, steps, UNITS**-0.5, units)
             row: list[object] = [name, steps, units]
-            for engine in ("sequential", "shooting", "newton"):
+            for engine in ENGINES:
                 both_ways(cell, inputs[:, :256, :, :8].clone(), params[:, :8], engine)  # compile
                 peak = peak_bytes(
                     lambda e=engine, u=inputs, w=params, c=cell: both_ways(c, u, w, e)
                 )
                 row += [f"{peak / 2**20:.1f}", f"{peak / (4 * steps * units):.1f}"]
             rows.append(row)
-    print(
-        "\nPeak memory of a forward and backward pass of one sequence, MB, and numbers of float32 a"
-    )
-    print("step and unit\n")
-    header = ["cell", "T", "d_h"]
-    for engine in ("sequential", "shooting", "newton"):
-        header += [engine, "a step"]
+    print("\nPeak memory of a forward and backward pass of one sequence, MB, and numbers of "
+          "float32 a\nstep and unit\n")  # fmt: skip
+    header = ["cell", "T", "d_h", *(name for engine in ENGINES for name in (engine, "a step"))]
     print_table(header, rows)
 
 
@@ -188,12 +179,8 @@ def on_a_task(key: Key) -> dict[str, Any]:
     data = task.draw(recipe.samples, task.small, **options, random_state=2 * seed)
     steps = tasks.train(model, data, recipe, seed)
     test = task.draw(recipe.test, task.small, **task.options, random_state=2 * seed + 1)
-    return {
-        "steps": steps,
-        "accuracy": tasks.accuracy(model, test),
-        "before": before,
-        "after": converging(model, task),
-    }
+    return {"steps": steps, "accuracy": tasks.accuracy(model, test), "before": before,
+            "after": converging(model, task)}  # fmt: skip
 
 
 @torch.no_grad()
@@ -211,18 +198,14 @@ def converging(model: tasks.Tagger, task: tasks.Task) -> dict[str, Any]:
             float(f"{residual(layer.cell, inputs, params, k):.3g}") for k in range(MOST + 1)
         ]
     exponents = lyapunov_exponent(layer, x)
-    return {
-        "residuals": residuals,
-        "exponent": float(exponents.exponent),
-        "standard error": float(exponents.standard_error),
-    }
+    return {"residuals": residuals, "exponent": float(exponents.exponent),
+            "standard error": float(exponents.standard_error)}  # fmt: skip
 
 
 def trained(options: argparse.Namespace) -> None:
     """Runs of Figure 4 that are missing, and their table."""
     keys = [{"task": task, "model": model, "seed": 0} for task in options.tasks for model in MODELS]
-    if not options.print_only:
-        run_all(options.results, keys, on_a_task, options.minutes)
+    run_all(options, keys, on_a_task)
     shown = (0, 1, 2, 3, 4, 6, 8, 12)
     rows = []
     for task in TASKS:
@@ -247,16 +230,12 @@ def trained(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parts = ("drawn", "trained", "memory")
     parser.add_argument("--parts", nargs="+", default=list(parts), choices=parts,
                         help="tables 1 to 4, table 5, table 6")  # fmt: skip
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
-    add_run_options(parser, "newton")
-    options = read_options(parser, parts=["trained"], print_only=True)
-    torch.set_num_threads(1)
-    if not options.print_only:
-        print_machine()
+    options = read_run_options(parser, "newton", parts=["trained"])
     print()
     if "drawn" in options.parts and not options.print_only:
         at_initialisation()

@@ -9,7 +9,6 @@ are held against the linear path, by the statistic of their gain on the validati
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, read_options
+from _timing import option_parser, print_machine, read_options
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.datasets import (
@@ -108,7 +107,7 @@ def print_row(cells: list[object]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 2000, 8000])
     parser.add_argument("--replications", type=int, default=3)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES)[:4])

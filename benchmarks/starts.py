@@ -9,14 +9,13 @@ by more than 1e-3. Seconds are those of a series, its fit and all its starts.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 
 SMALLEST = r"^ARMA\(1,1\)|^VARMA\(0|^ETS\(A, N, N\)|^Theta\(2|^CES\(none|^garch\(1, 1\), n|^scalar"
 SHORT = 1e-3  # difference of log-likelihoods that counts as another maximum
@@ -48,7 +47,7 @@ def family_rows(family: str, n_series: int, n_starts: int, only: str) -> list[li
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES)
     parser.add_argument("--series", type=int, default=50, help="of each case")
     parser.add_argument("--starts", type=int, default=30, help="random ones of each series")

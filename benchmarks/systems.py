@@ -9,7 +9,6 @@ families by which the weight of the autoregressions was estimated.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from dataclasses import replace
@@ -20,7 +19,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent / "prior"))
 from _systems import SCORED
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.prior import trained_prior, window_rows
@@ -63,7 +62,7 @@ def forecasts(values: np.ndarray, ends: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = option_parser(__doc__)
     parser.add_argument("--origins", type=int, default=26)
     parser.add_argument("--systems", nargs="+", default=list(SCORED), choices=list(SCORED))
     options = read_options(parser, origins=1, systems=["Hénon"])

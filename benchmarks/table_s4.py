@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _runs import Key, add_run_options, read_result, run_all
-from _timing import print_machine, print_table, read_options
+from _runs import Key, kept_results, read_result, read_run_options, run_all
+from _timing import option_parser, print_table
 
 from tsrnn import ParaRNNForecaster, recurrence_features
 from tsrnn.datasets import load_ett, load_wth
@@ -168,14 +168,6 @@ def keys_of(options: argparse.Namespace) -> list[dict[str, Any]]:
     ]
 
 
-def kept_runs(keys: list[dict[str, Any]], file: Path) -> pd.DataFrame:
-    """Runs of the keys that the table has, a row each."""
-    empty: dict[str, Any] = {"types": {}}
-    return pd.DataFrame(
-        [key | empty | r for key in keys if (r := read_result(file, key)) is not None]
-    )
-
-
 def print_wide(runs: pd.DataFrame, cases: list[str]) -> None:
     """MSE (MAE) by case, means over seeds; then published values, the best or each model's."""
     means = runs.groupby(["reading", "data", "horizon", "case"], sort=False)[["mse", "mae"]].mean()
@@ -237,9 +229,7 @@ def loadable(keys: list[dict[str, Any]], options: argparse.Namespace) -> list[di
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = option_parser(__doc__)
     parser.add_argument("--data-home", type=Path, help="folder with ett/ and weather/",
                         default=LOCAL_COPY if LOCAL_COPY.is_dir() else None)  # fmt: skip
     parser.add_argument("--data", nargs="+", choices=PARTS, default=["ETTh1"])
@@ -249,8 +239,7 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=[*CASES, *TRIALS],
                         default=["linear path alone", "default"])  # fmt: skip
     parser.add_argument("--wide", action="store_true", help="a column for each case")
-    add_run_options(parser, "table_s4")
-    options = read_options(parser, print_only=True)
+    options = read_run_options(parser, "table_s4", threads=None)
     horizons = sorted({horizon for data, horizon in PUBLISHED if data in options.data})
     if not set(options.horizons or []) <= set(horizons):
         parser.error(
@@ -258,14 +247,10 @@ def main() -> None:
         )
     keys = keys_of(options)
     if not options.print_only:
-        print_machine()
-        run_all(
-            options.results,
-            loadable(keys, options),
-            lambda key: run(key, load(key["data"], options.data_home)),
-            options.minutes,
-        )
-    runs = kept_runs(keys, options.results)
+        run_all(options, loadable(keys, options),
+                lambda key: run(key, load(key["data"], options.data_home)))  # fmt: skip
+    empty: dict[str, Any] = {"types": {}}
+    runs = pd.DataFrame([key | empty | result for key, result in kept_results(options, keys)])
     if runs.empty:
         return
     if options.wide:

@@ -19,13 +19,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from _runs import Key, add_run_options, read_result, run_all
-from _timing import print_machine, print_table, read_options
+from _runs import Key, kept_results, read_run_options, run_all
+from _timing import option_parser, print_table
 from torch import Tensor, nn
 
 from tsrnn.datasets import tasks
@@ -105,7 +104,7 @@ def recipe_of(name: str, task: Task) -> Recipe:
 
 STEPS = {"small": 1500, "medium": 15_000}  # minutes a run, and ten times as long
 CHECK_EVERY, ENOUGH = 100, 0.9995  # batches; share of right answers at which training stops
-TEST_BATCH = 500
+TEST_BATCH, MOST_SEEDS = 500, 10
 
 
 class Tagger(nn.Module):
@@ -214,13 +213,8 @@ def run(key: Key) -> dict[str, Any]:
         )
         for times in (1, 2)
     ]
-    return {
-        "length": length,
-        "accuracy": tests[0],
-        "at twice the length": tests[1],
-        "steps": steps,
-        "minutes": round(minutes, 2),
-    }
+    return {"length": length, "accuracy": tests[0], "at twice the length": tests[1],
+            "steps": steps, "minutes": round(minutes, 2)}  # fmt: skip
 
 
 def keys(options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -233,34 +227,26 @@ def keys(options: argparse.Namespace) -> list[dict[str, Any]]:
     ]
 
 
-def best(results: Path, recipe: str, name: str, kind: str, part: str) -> str:
+def best(options: argparse.Namespace, name: str, kind: str, part: str) -> str:
     """Best seed of the runs that are there."""
-    values, seed = [], 0
-    while result := read_result(
-        results, {"recipe": recipe, "task": name, "model": kind, "seed": seed}
-    ):
-        values.append(result[part])
-        seed += 1
+    key = {"recipe": options.recipe, "task": name, "model": kind}
+    kept = kept_results(options, (key | {"seed": seed} for seed in range(MOST_SEEDS)))
+    values = [result[part] for _, result in kept]
     return f"{max(values):.0f}" if values else ""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--recipe", default="small", choices=(*STEPS, "paper"))
     parser.add_argument("--seeds", type=int, help="number of seeds; that of the recipe by default")
-    add_run_options(parser, "tasks")
-    options = read_options(parser, print_only=True)
-    torch.set_num_threads(1)
-    if not options.print_only:
-        print_machine()
-        run_all(options.results, keys(options), run, options.minutes)
+    options = read_run_options(parser, "tasks")
+    run_all(options, keys(options), run)
     for part in ("accuracy", "at twice the length"):
         print(f"\n{part}, percent, recipe {options.recipe}\n")
         rows: list[list[object]] = [
-            [kind, *(best(options.results, options.recipe, name, kind, part) for name in TASKS)]
-            for kind in MODELS
+            [kind, *(best(options, name, kind, part) for name in TASKS)] for kind in MODELS
         ]
         if part == "accuracy":
             rows += [[name, *row] for name, row in PAPER.items()]

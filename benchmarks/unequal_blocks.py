@@ -9,10 +9,8 @@ has the same blocks in one matrix. On the CPU sizes run one after the other.
 
 from __future__ import annotations
 
-import argparse
-
 import torch
-from _timing import median_ms, print_machine, print_table, read_options
+from _timing import median_ms, option_parser, print_machine, print_table, read_options
 from torch import nn
 
 from tsrnn.erm import layer_complexity
@@ -48,7 +46,7 @@ def times(layer: nn.Module, x: torch.Tensor, repeats: int) -> tuple[float, float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--length", type=int, default=784)
     parser.add_argument("--inputs", type=int, default=1)

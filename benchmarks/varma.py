@@ -8,14 +8,13 @@ without them on both sides, and with them.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from functools import partial
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, print_machine, print_table, read_options
+from _timing import median_ms, option_parser, print_machine, print_table, read_options
 from statsmodels.tsa.statespace.varmax import VARMAX
 from threadpoolctl import threadpool_limits
 
@@ -83,7 +82,7 @@ def panel() -> list[object]:
 
 
 def main() -> None:
-    options = read_options(argparse.ArgumentParser(description=__doc__))
+    options = read_options(option_parser(__doc__))
     print_machine()
     print(f"VARMA(1, 1), 2 series of {ROWS} rows, exact likelihood; ms a fit\n")
     rows = single() if options.smoke else [*single(), panel()]

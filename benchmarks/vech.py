@@ -7,13 +7,12 @@ H at the covariance of the returns. `--replications 200` adds Monte Carlo experi
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _timing import median_ms, print_machine, print_table, read_options
+from _timing import median_ms, option_parser, print_machine, print_table, read_options
 from scipy.special import ndtri
 
 from tsrnn.linear.vech import VECMGARCH
@@ -144,7 +143,7 @@ def monte_carlo(structure: str, given: dict[str, float], replications: int, step
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--replications", type=int, default=0)
     parser.add_argument("--steps", type=int, default=1000)
     given = read_options(parser, steps=300)

@@ -6,14 +6,13 @@ once in this process after the imports: fit, then `predict` with intervals of 80
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from _timing import print_machine, print_table, read_options
+from _timing import option_parser, print_machine, print_table, read_options
 
 import tsrnn
 from tsrnn.datasets import load_elec_equip, load_macrodata, load_sp500
@@ -136,7 +135,7 @@ def timed(make_data: Callable[[], Any], make_model: Callable[[], Any], rows: int
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("--rows", type=int, help="first rows of each frame alone")
     options = read_options(parser, rows=120)
     print_machine()

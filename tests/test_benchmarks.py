@@ -4,8 +4,10 @@ import ast
 import importlib
 import json
 import math
+import re
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ SCRIPTS = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*
 # These measure what has no public name: passes of a solver, null distributions, kernels of a GPU,
 # likelihoods that a random start climbs.
 INSIDE = {path.name for path in FOLDER.glob("_starts_*.py")} | {
-    "_gpu_bench.py", "_gpu_figures.py", "_gpu_rows.py", "_recurrences.py",
+    "_gpu_bench.py", "_gpu_rows.py", "_recurrences.py",
     "_timing.py", "block_size.py", "gpu_static.py", "linearity.py", "lyapunov.py", "newton.py",
 }  # fmt: skip
 
@@ -70,7 +72,7 @@ def test_private_names_are_seen(source):
 )
 def test_every_script_has_a_smallest_run(name):
     source = (FOLDER / name).read_text("utf-8")
-    assert "read_options(" in source or '"--smoke"' in source
+    assert re.search(r"read_(run_)?options\(", source) or '"--smoke"' in source
 
 
 SMOKE_SCRIPTS = {
@@ -135,8 +137,11 @@ class TestKeptRuns:
             return {"error": math.inf if key["n"] == 2 else 0.5, "by step": [1, math.nan]}
 
         keys = [{"n": n, "size": (2, None)} for n in (1, 2, 3)]
-        runs.run_all(file, keys[:2], run)
-        runs.run_all(file, keys, run)
+        options = Namespace(results=file, minutes=math.inf, print_only=False)
+        runs.run_all(options, keys[:2], run)
+        runs.run_all(options, keys, run)
+        runs.run_all(Namespace(**vars(options) | {"print_only": True}), [{"n": 5}], run)
+        assert [key["n"] for key, _ in runs.kept_results(options, [*keys, {"n": 5}])] == [1, 2, 3]
         assert [key["n"] for key in called] == [1, 2, 3]
         assert runs.read_result(file, keys[0])["error"] == 0.5
         second = runs.read_result(file, keys[1])
@@ -159,8 +164,10 @@ class TestKeptRuns:
         def fail(key):
             raise KeyboardInterrupt
 
+        file = tmp_path / "table.jsonl"
+        options = Namespace(results=file, minutes=math.inf, print_only=False)
         with pytest.raises(KeyboardInterrupt):
-            runs.run_all(tmp_path / "table.jsonl", [{"n": 1}], fail)
+            runs.run_all(options, [{"n": 1}], fail)
         assert not list(tmp_path.iterdir())
 
     @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ network alone and with autoregressions, and the mean weight of these.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _timing import print_table
+from _timing import option_parser, print_table
 
 from tsrnn.prior import PROBABILITIES, trained_prior, window_rows
 
@@ -112,7 +111,7 @@ def scores(case: Case) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = option_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the files")
     parser.add_argument("--windows", type=int, default=WINDOWS)
     options = parser.parse_args()

@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 import torch
 from _competitions import COLLECTIONS, ENDS, LEVELS, Part, load
-from _m4 import LOCAL_COPY, ragged
+from _m4 import LOCAL_COPY, long_frame, ragged
 
 from tsrnn.evaluation import Combination
 from tsrnn.models import model_class
@@ -82,13 +82,7 @@ def by_series(frame: pd.DataFrame) -> dict[str, np.ndarray]:
 def classical_forecasts(origins: Origins) -> dict[str, np.ndarray]:
     """Forecasts of all models from all origins, as the arrays of a file."""
     lengths = [len(y) for y in origins.histories]
-    frame = pd.DataFrame(
-        {
-            "unique_id": np.repeat(np.arange(len(lengths)), lengths),
-            "ds": np.concatenate([np.arange(n) for n in lengths]),
-            "y": np.concatenate(origins.histories),
-        }
-    )
+    frame = long_frame(dict(enumerate(origins.histories)))
     values = []
     for name in MEMBERS:
         start = time.process_time()

@@ -14,7 +14,6 @@ The networks are those that `train.py` gives, of which one was trained without e
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -22,7 +21,7 @@ import numpy as np
 import pandas as pd
 import torch
 from _competitions import NETWORKS, Part, load, unseen_network
-from _timing import print_table
+from _timing import option_parser, print_table
 
 from tsrnn.prior import (
     PANEL_RATE,
@@ -116,7 +115,7 @@ def cells_row(panel: Panel, networks: dict[str, TrainedPrior]) -> list[tuple[flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = option_parser(__doc__)
     parser.add_argument("--panel", type=int, help="series of a panel, by default all")
     parser.add_argument("--collections", nargs="+", default=["m1", "m3"])
     options = parser.parse_args()

@@ -12,7 +12,6 @@ network learned from, nor in those by which it is judged.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from _timing import print_table
+from _timing import option_parser, print_table
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.datasets import load_elnino
@@ -92,7 +91,7 @@ def forecasts(past: np.ndarray, freq: str, h: int) -> tuple[dict[str, np.ndarray
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = option_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
     options = parser.parse_args()

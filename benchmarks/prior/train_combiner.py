@@ -17,14 +17,13 @@ set after weights without one had been seen to fail on Tourism.
 
 from __future__ import annotations
 
-import argparse
 import math
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from _timing import print_table
+from _timing import option_parser, print_table
 from torch import Tensor
 
 from tsrnn.prior import (
@@ -192,13 +191,9 @@ def rows_of(group: Group, combiner: TrainedCombiner) -> dict[str, list[float]]:
     }
     result = {name: measures(group, point) for name, point in points.items()}
     for name, quantiles in (("prior", group.prior.quantiles), ("network", made.quantiles)):
-        inside = [
-            100
-            * float(
-                np.mean((group.actual >= quantiles[:, i]) & (group.actual <= quantiles[:, -1 - i]))
-            )
-            for i in (3, 1)  # 80 and 95 percent
-        ]
+        ends = ((quantiles[:, i], quantiles[:, -1 - i]) for i in (3, 1))  # 80 and 95 percent
+        inside = [100 * float(np.mean((low <= group.actual) & (group.actual <= high)))
+                  for low, high in ends]  # fmt: skip
         beyond = (group.actual[:, None] - quantiles) / group.scale[:, None, None]
         p = PROBABILITIES[:, None]
         check = 2 * np.maximum(p * beyond, (p - 1) * beyond).mean(1)
@@ -207,7 +202,7 @@ def rows_of(group: Group, combiner: TrainedCombiner) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = option_parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--prior", type=Path, help="prior network, by default the package's")
     parser.add_argument("--held-out", nargs="*", default=[], metavar="COLLECTION=FILE")

@@ -13,7 +13,6 @@ series that was left out, by kind.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import pickle
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ import pandas as pd
 import torch
 from _series import FEWEST, SEASONS, SEED, rate
 from _systems import draw_systems
-from _timing import print_table
+from _timing import option_parser, print_table
 
 from tsrnn.prior import (
     LEAST_WEIGHT,
@@ -195,7 +194,7 @@ def estimate(data: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = option_parser(__doc__)
     parser.add_argument("--examples", type=Path, default=Path("build/prior"))
     options = parser.parse_args()
     options.examples.mkdir(parents=True, exist_ok=True)

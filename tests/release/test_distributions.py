@@ -40,7 +40,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(built):
     folder = ROOT / "tsrnn" / "prior"
     networks = {f"tsrnn/prior/{path.name}" for path in folder.glob("*.safetensors")}
     assert sum(path.stat().st_size for path in folder.glob("*.safetensors")) < 2_000_000
-    assert held == modules() | networks | {"tsrnn/py.typed"}
+    assert held == modules() | networks | {"tsrnn/py.typed", "tsrnn/datasets/catalogue.toml"}
 
 
 def test_the_wheel_says_what_it_is(built):

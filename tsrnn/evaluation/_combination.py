@@ -472,13 +472,7 @@ def members_of(arguments: Arguments, horizon: int) -> dict[str, Forecaster]:
 def _fitted_members(
     fitted: dict[str, Forecaster | Exception],
 ) -> tuple[dict[str, Forecaster], dict[str, str]]:
-    """Split members into fitted ones and the error texts of the others.
-
-    Raises
-    ------
-    ValueError
-        If no member could be fitted.
-    """
+    """Split members into fitted ones and error texts of the others; ValueError if all failed."""
     members, left_out, first = {}, {}, None
     for name, result in fitted.items():
         if isinstance(result, Forecaster):
@@ -495,10 +489,7 @@ def _fitted_members(
 def restricted(arguments: Arguments, names: list[str], given: np.ndarray | None) -> Arguments:
     """Arguments of the combination of the members left, with given weights rescaled to one.
 
-    Raises
-    ------
-    ValueError
-        If these members have no weight.
+    ValueError if these members have no weight.
     """
     values = arguments.as_dict()
     forecasters = named_models(values["forecasters"])

@@ -366,15 +366,7 @@ def _format_number(value: float) -> str:
 def format_p_value(p: float, missing: str = "-") -> str:
     """Format a p-value: three decimals, and a bound where these would hide the number.
 
-    Parameters
-    ----------
-    p : float
-    missing : str, default "-"
-        Text where the p-value is NaN.
-
-    Returns
-    -------
-    str
+    NaN gives the text `missing`.
     """
     if math.isnan(p):
         return missing

@@ -209,13 +209,7 @@ class FittedCombination(ClassicalModel[CombinedState]):
         levels: list[float],
         future: np.ndarray | None,
     ) -> list[dict[str, np.ndarray]]:
-        """Forecasts of the members at these places; NaN of one that raises.
-
-        Raises
-        ------
-        ValueError
-            If they all raise.
-        """
+        """Forecasts of these members; NaN of one that raises, ValueError if they all do."""
         members = list(self.members.items())
         forecasts: dict[int, dict[str, np.ndarray]] = {}
         failures: dict[str, Exception] = {}

@@ -15,24 +15,11 @@ COLUMNS = ("unique_id", "n", "model", "terasvirta", "block", "p_holm")
 def nonlinearity_left(
     frame: pd.DataFrame, train: pd.DataFrame | None, ids: np.ndarray, seed: int
 ) -> pd.DataFrame:
-    """p-values of Teräsvirta's and the block's test against an AR, for up to 20 series.
+    """p-values of Teräsvirta's and the block's test against an AR, of up to 20 series `ids`.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Forecasts; rows after the first cutoff of a series are not used.
-    train : DataFrame or None
-        Without it the table has no rows.
-    ids : ndarray
-        Series compared.
-    seed : int
-        Seed of the bootstrap.
-
-    Returns
-    -------
-    DataFrame
-        Columns of `Comparison.linearity`. Series that cannot be tested are left out: missing
-        values, fewer than 50 rows, no variation, or residuals that do not vary.
+    Columns are those of `Comparison.linearity`. Rows after the first cutoff of a series in `frame`
+    are not used; without `train` the table has no rows. Series that cannot be tested are left out:
+    missing values, fewer than 50 rows, no variation, or residuals that do not vary.
     """
     if train is None:
         return pd.DataFrame(columns=list(COLUMNS))

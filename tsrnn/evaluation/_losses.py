@@ -19,10 +19,7 @@ FEWEST = 5  # observations for any test
 def qlike(y: np.ndarray, variance: np.ndarray) -> np.ndarray:
     r"""Quasi-likelihood loss of forecasts f of a variance, :math:`\log f + y / f`.
 
-    References
-    ----------
-    Patton, A. J. (2011). Volatility forecast comparison using imperfect volatility proxies.
-    Journal of Econometrics 160(1), 246-256.
+    Patton (2011), Volatility forecast comparison, Journal of Econometrics 160(1), 246-256.
     """
     return np.log(variance) + y / variance
 
@@ -73,16 +70,10 @@ def check_variances(forecasts: Forecasts) -> None:
 class Observations:
     """Losses of n observations of the tests: windows in order of time, or series.
 
-    Attributes
-    ----------
-    over : {"time", "series"}
-    losses : ndarray of shape (n, M, H + 1)
-        The last column is the mean over steps; NaN where an observation lacks a step.
-    overlap : int ndarray of shape (H + 1,)
-        Number of following observations with correlated forecast errors, as their horizons
-        overlap; 0 over series.
-    of_window : int ndarray of shape (W,)
-        Observation of each window; -1 where nothing of it is compared.
+    `losses` (n, M, H + 1) end with the mean over steps; NaN where an observation lacks a step.
+    `overlap` (H + 1,) counts the following observations with correlated errors, as their horizons
+    overlap; 0 over series. `of_window` (W,) is the observation of each window; -1 where nothing of
+    it is compared.
     """
 
     over: str

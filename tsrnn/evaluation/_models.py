@@ -154,11 +154,8 @@ def fit_member(
 ) -> list[Forecaster | Exception]:
     """Fit a clone of a member to each panel; return the error in its place where that fails.
 
-    Raises
-    ------
-    Exception
-        If arguments cannot be used, a package is missing, or one network of all series fails
-        although it can be fitted to some of them.
+    It raises if arguments cannot be used, a package is missing, or one network of all series fails
+    although it can be fitted to some of them.
     """
     panels = [panel_shown(member, panel) for panel in panels]
     try:

@@ -36,10 +36,10 @@ class Record:
     """Outcomes by model and window, kept in a parquet file if there is a path.
 
     The file has a row for each model, window, series, target and step; its metadata identify the
-    backtest and have the seconds of each window. It is written whole to a temporary file and
-    renamed: after a window if the last write took less than a tenth of the time since, and on
-    leaving the ``with`` block. Windows in which a model failed are left out. The file of another
-    backtest, or of a model of that name with other arguments, is refused.
+    backtest and have the seconds of each window. It is renamed from a temporary file: after a
+    window if the last write took less than a tenth of the time since, and on leaving the ``with``
+    block. Windows in which a model failed are left out. The file of another backtest, or of a model
+    of that name with other arguments, is refused.
     """
 
     def __init__(

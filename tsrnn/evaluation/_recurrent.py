@@ -45,11 +45,7 @@ def check_members(members: Mapping[str, Any]) -> None:
 def network_places(members: Mapping[str, Any]) -> list[int]:
     """Positions of fitted members among the inputs of the network; the prior network is last.
 
-    Raises
-    ------
-    ValueError
-        If a member is of another class than `check_members` allows, or the prior network is not
-        among them.
+    ValueError for other members than `check_members` allows, or without the prior network.
     """
     from tsrnn.prior import COMBINED
 
@@ -83,23 +79,10 @@ def combine_by_network(
     member_points: np.ndarray,
     season_length: int,
 ) -> Combined:
-    """Combined forecasts of all units, series by series, target by target.
+    """Combined forecasts of all units, with weights (U, k, h) in the order of the members.
 
-    Parameters
-    ----------
-    combiner : TrainedCombiner
-    members : mapping of str to Forecaster
-    prior : Forecasts
-        Forecasts of the prior network.
-    member_points : ndarray of shape (k, S, h, C)
-        Forecasts of the members, NaN where they have none; the row of the prior network is not
-        read.
-    season_length : int
-
-    Returns
-    -------
-    Combined
-        Weights (U, k, h) in the order of the members.
+    `prior` has the forecasts of the prior network; its row in `member_points` (k, S, h, C) is not
+    read. These are NaN where a member has no forecast.
     """
     from tsrnn.prior import COMBINED, Combined
 

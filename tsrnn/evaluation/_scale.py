@@ -111,10 +111,7 @@ def _scale_of_train(frame: pd.DataFrame, train: Any, season: int) -> pd.DataFram
 def rows_before(frame: pd.DataFrame, train: Any) -> pd.DataFrame:
     """Rows of `train` up to the first cutoff of each series, in the order of time.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If `train` is not as `compare` takes it.
+    TypeError or ValueError if `train` is not as `compare` takes it.
     """
     _check_train(train)
     first = frame.groupby("unique_id", sort=False)["cutoff"].min()

@@ -78,12 +78,8 @@ def confidence_set(
     """Models that hold the best one with probability 1 - alpha, in the limit of many observations.
 
     By the stationary bootstrap, in blocks as long as observations depend on each other. A row a
-    model, ``p_value`` and ``included``; no rows, and a note, if it could not be computed.
-
-    References
-    ----------
-    Hansen, P. R., Lunde, A. and Nason, J. M. (2011). The model confidence set. Econometrica
-    79(2), 453-497.
+    model, ``p_value`` and ``included``; no rows, and a note, if it could not be computed. Hansen,
+    Lunde and Nason (2011), The model confidence set, Econometrica 79(2), 453-497.
     """
     nothing = pd.DataFrame({"p_value": [], "included": np.zeros(0, bool)}, _index([]))
     if observations is None or len(models) < 2:
@@ -110,12 +106,8 @@ def superior_predictive_ability(
     """Test for each model whether any other is better.
 
     A row a benchmark with the p-values ``lower``, ``consistent`` and ``upper`` of the hypothesis
-    that no other model has a smaller expected loss; NaN where no other model differs.
-
-    References
-    ----------
-    Hansen, P. R. (2005). A test for superior predictive ability. Journal of Business & Economic
-    Statistics 23(4), 365-380.
+    that no other model has a smaller expected loss; NaN where no other model differs. Hansen
+    (2005), A test for superior predictive ability, J. Business & Economic Statistics 23(4).
     """
     if observations is None or len(models) < 2:
         return pd.DataFrame(columns=list(P_VALUES), index=_index([]), dtype=float)
@@ -157,12 +149,8 @@ def encompassing(
     covariance is that of Newey and West, of the sums over steps and series of each window
     (Driscoll and Kraay); over series, that of clusters. In a panel errors are in units of the
     scale of their series. p-values are those of Student's t with n - 1 degrees of freedom, n the
-    number of observations.
-
-    References
-    ----------
-    Harvey, D., Leybourne, S. and Newbold, P. (1998). Tests for forecast encompassing. Journal of
-    Business & Economic Statistics 16(2), 254-259.
+    number of observations. Harvey, Leybourne and Newbold (1998), Tests for forecast encompassing,
+    Journal of Business & Economic Statistics 16(2), 254-259.
     """
     if observations is None:
         return pd.DataFrame(columns=list(ORDERED_PAIRS))
@@ -216,19 +204,14 @@ class Ranks(NamedTuple):
 def rank_models(losses: np.ndarray, models: list[str], alpha: float) -> Ranks:
     r"""Rank models within each of n series or windows, of losses (n, k); ties share the mean rank.
 
-    The smallest loss has rank 1. Mean ranks of k models over n series or windows differ at level
-    alpha where they lie at least Nemenyi's
+    The smallest loss has rank 1. Mean ranks differ at level alpha where they lie at least Nemenyi's
 
     .. math:: CD = q_\alpha \sqrt{\frac{k (k + 1)}{6 n}}
 
     apart, with :math:`q_\alpha` the quantile of the studentized range over :math:`\sqrt 2`. A row
     a model: ``mean_rank``, and ``near_best``, whether it lies within that of the best. Friedman's
-    p-value is NaN for two models, and with no difference at all.
-
-    References
-    ----------
-    Demšar, J. (2006). Statistical comparisons of classifiers over multiple data sets. Journal of
-    Machine Learning Research 7, 1-30.
+    p-value is NaN for two models, and with no difference at all. Demšar (2006), Statistical
+    comparisons of classifiers, Journal of Machine Learning Research 7, 1-30.
     """
     n, k = losses.shape
     index = _index(models if k > 1 and n > 1 else [])

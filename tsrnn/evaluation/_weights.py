@@ -83,12 +83,8 @@ def of_each_series(arguments: Arguments) -> bool:
 class RollingErrors(NamedTuple):
     """Errors of rolling forecasts over the standard deviation of their series.
 
-    Attributes
-    ----------
-    errors : ndarray of shape (n, k)
-        NaN where a member has no forecast, or there is no value.
-    unit : integer ndarray of shape (n,)
-        Number of the target of each row, series by series.
+    `errors` (n, k) are NaN where a member has no forecast, or there is no value; `unit` (n,) is the
+    number of the target of each row, series by series.
     """
 
     errors: np.ndarray
@@ -199,10 +195,7 @@ def rolling_errors(
 def criterion_weights(members: Mapping[str, Forecaster], panel: Panel) -> np.ndarray:
     """Akaike weights (k, N) of each target of each series, of fitted members.
 
-    Raises
-    ------
-    ValueError
-        If the criteria are not of likelihoods of the same observations.
+    ValueError if the criteria are not of likelihoods of the same observations.
     """
     labels = unit_index(panel.layout, panel.ids, multivariate=False)
     criteria, counts, kinds = [], [], {}

@@ -126,14 +126,6 @@ def figure_svg(axes: Any) -> str:
 
     Letters are drawn as paths, so that the picture does not depend on fonts, and equal figures give
     equal text. Letters missing from the font become boxes, without a warning.
-
-    Parameters
-    ----------
-    axes : matplotlib Axes or array of them
-
-    Returns
-    -------
-    str
     """
     import matplotlib as mpl
     import matplotlib.pyplot as plt

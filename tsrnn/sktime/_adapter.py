@@ -168,14 +168,8 @@ def check_no_dates(times: pd.Index, freq: Any) -> None:
 def instances(y: pd.DataFrame) -> tuple[np.ndarray, pd.Index | None, list[str]]:
     """Series of sktime data, identified by all index levels except the last.
 
-    Returns
-    -------
-    codes : ndarray of shape (n,)
-        Index of the series of each row.
-    labels : pandas.Index of shape (S,), or None
-        Labels of the series; None for a single series without label.
-    names : list of str
-        Labels as text, the ids of the long frame; column names for a series without label.
+    Numbers (n,) of the series of each row; labels (S,), None for a single series without label; and
+    the labels as text, the ids of the long frame, or column names without label.
     """
     if not isinstance(y.index, pd.MultiIndex):
         return np.zeros(len(y), np.intp), None, [", ".join(map(str, y.columns))]
