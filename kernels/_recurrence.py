@@ -227,20 +227,9 @@ def check_like(
 
 
 def check_engine(engine: str, cell: Cell, called: str | None = None) -> None:
-    """Check that an engine can run a cell, for any device and dtype.
+    """Refuse an engine that cannot run a cell on any device; the message names another that can.
 
-    Parameters
-    ----------
-    engine : str
-        As in `recurrence`.
-    cell : Cell
-    called : str, optional
-        Description of the cell in the message, such as "cell='lstm'"; by default its name.
-
-    Raises
-    ------
-    ValueError
-        If the engine is unknown or cannot run the cell; the message names one that can.
+    `called` describes the cell in the message, such as "cell='lstm'"; by default its name.
     """
     if not isinstance(engine, str) or engine not in NAMES:
         raise ValueError(f"engine must be one of {NAMES}; got {engine!r}")

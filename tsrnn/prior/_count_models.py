@@ -79,17 +79,7 @@ NO_SEASON, WITH_SEASON, HURDLE = 0.5, 0.2, 0.3
 
 @lru_cache(maxsize=16)
 def count_models(season_length: int) -> tuple[CountModel, ...]:
-    """Models of counts for a season length, in the order of their weights.
-
-    Parameters
-    ----------
-    season_length : int
-        Rows of a season, 1 for none.
-
-    Returns
-    -------
-    tuple of CountModel
-    """
+    """Models of counts for a season length, 1 for none, in the order of their weights."""
     models = [
         CountModel(_name(dispersion, change), dispersion, change)
         for dispersion in DISPERSIONS
@@ -557,17 +547,7 @@ def count_forecasts(
 
 
 def are_counts(values: np.ndarray) -> np.ndarray:
-    """Mask of the values that are counts or NaN.
-
-    Parameters
-    ----------
-    values : ndarray
-
-    Returns
-    -------
-    ndarray of bool
-        Mask of the same shape, True for integers from 0 to 1e12 and for NaN.
-    """
+    """Mask of the values that are NaN or integers from 0 to 1e12."""
     whole = (values >= 0) & (values <= LARGEST_COUNT) & (values == np.floor(values))
     return whole | np.isnan(values)
 

@@ -123,26 +123,14 @@ def ets_paths(
     trend: str = "none",
     season: str = "none",
 ) -> np.ndarray:
-    r"""Simulate one class of exponential smoothing.
+    r"""Simulate one class of exponential smoothing, shape (n_rows, n_series).
 
-    Parameters
-    ----------
-    noise : ndarray of shape (n_rows, n_series)
-        Errors; relative ones where `error` is "mul".
-    states : ndarray of shape (2 + m, n_series)
-        Level and growth before the first row, and the season of the first m rows. The growth of
-        a multiplicative trend is a factor.
-    parameters : ndarray of shape (4, n_series)
-        :math:`\alpha, \beta, \gamma, \phi`.
-    error : {"add", "mul"}
-    trend : {"none", "add", "mul"}
-        Damped where :math:`\phi` is below 1.
-    season : {"none", "add", "mul"}
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_series)
-        NaN or infinite after a value that is not positive, in multiplicative classes.
+    Errors `noise` (n_rows, n_series) are relative where `error` is "mul". `states` (2 + m,
+    n_series) are level and growth before the first row, and the season of the first m rows; the
+    growth of a multiplicative trend is a factor. `parameters` (4, n_series) are :math:`\alpha,
+    \beta, \gamma, \phi`; a trend is damped where :math:`\phi` is below 1. Error, trend and season
+    are "add", "mul" or "none". In multiplicative classes, paths are NaN or infinite after a value
+    that is not positive.
     """
     alpha, beta, gamma, phi = parameters
     level, growth, pattern = states[0], states[1], states[2:].copy()
@@ -168,7 +156,7 @@ def ets_paths(
 def draw_poles(
     rng: np.random.Generator, n_series: int, largest: float | np.ndarray = 0.99
 ) -> np.ndarray:
-    r"""Draw AR(4) coefficients by poles inside the unit circle.
+    r"""Draw AR(4) coefficients (4, n_series) by poles inside the unit circle.
 
     .. math:: \phi(B) = (1 - r_1 B)(1 - r_2 B)(1 - 2 \rho \cos \omega B + \rho^2 B^2)
 
@@ -176,18 +164,6 @@ def draw_poles(
     0.25. Moduli are `largest` times :math:`1 - u`, u log-uniform on (0.01, 1), which covers poles
     near the circle and far from it. A real pole is negative with probability 0.25;
     :math:`\omega` is uniform on :math:`(0, \pi)`.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    n_series : int
-    largest : float or ndarray of shape (n_series,)
-        Bound of the moduli.
-
-    Returns
-    -------
-    ndarray of shape (4, n_series)
-        :math:`\phi_1` to :math:`\phi_4` in :math:`x_t = \sum_k \phi_k x_{t-k} + \varepsilon_t`.
     """
     modulus = largest * (1 - np.exp(rng.uniform(np.log(0.01), 0, (3, n_series))))
     present = rng.random((3, n_series)) < np.array([[0.6], [0.15], [0.25]])
