@@ -55,6 +55,8 @@ def as_lengths(
 ) -> Tensor | None:
     """Lengths of the sequences of a padded batch as a tensor.
 
+    Under `torch.compile` lengths are checked where the compiled recurrence runs.
+
     Parameters
     ----------
     lengths : integers of shape (B,) or None
@@ -77,10 +79,6 @@ def as_lengths(
         If they are not one integer a sequence, or one is out of range. On a CUDA device lengths are
         not read, so that the host does not wait: the range is then a device-side assertion, whose
         failure ends the process's work on the device.
-
-    Notes
-    -----
-    Under `torch.compile` lengths are checked where the compiled recurrence runs.
 
     Examples
     --------

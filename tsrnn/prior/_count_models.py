@@ -470,6 +470,12 @@ def count_forecasts(
     Level and season are updated by linear Bayes estimation. Without a season, with W = 0 and
     infinite r, the update is the exact gamma posterior.
 
+    A negative binomial of size r with a gamma mean is approximated by the negative binomial with
+    the same mean and variance, of size s with :math:`1 + 1/s = (1 + 1/r)(1 + q)`. Hurdle models
+    combine a beta filter of the occurrence of demand with the same models of sizes less one.
+    Missing rows propagate the level without an update. The first level has the mean of the panel,
+    moved to within two standard errors of the series.
+
     Parameters
     ----------
     values : ndarray of shape (U, T)
@@ -492,14 +498,6 @@ def count_forecasts(
     ------
     ValueError
         If a value is no count, or if the hyperprior is of another season.
-
-    Notes
-    -----
-    A negative binomial of size r with a gamma mean is approximated by the negative binomial with
-    the same mean and variance, of size s with :math:`1 + 1/s = (1 + 1/r)(1 + q)`. Hurdle models
-    combine a beta filter of the occurrence of demand with the same models of sizes less one.
-    Missing rows propagate the level without an update. The first level has the mean of the panel,
-    moved to within two standard errors of the series.
 
     References
     ----------

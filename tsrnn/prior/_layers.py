@@ -97,6 +97,10 @@ def outliers(rng: np.random.Generator, values: np.ndarray, season_length: int) -
 
     .. math:: y_t \leftarrow y_t + z\, \mathrm{median}_u |y_u - y_{u-1}|
 
+    The number of outliers is 1 plus a Poisson variable with mean T / 60; sizes z are uniform on
+    (3, 12) with random sign. In a quarter of these series an outlier lasts 2 to 6 rows. Positive
+    values are not reduced below a tenth of themselves.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -106,12 +110,6 @@ def outliers(rng: np.random.Generator, values: np.ndarray, season_length: int) -
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    The number of outliers is 1 plus a Poisson variable with mean T / 60; sizes z are uniform on
-    (3, 12) with random sign. In a quarter of these series an outlier lasts 2 to 6 rows. Positive
-    values are not reduced below a tenth of themselves.
 
     Examples
     --------
