@@ -300,7 +300,5 @@ def test_errors_of_a_matrix_form_and_a_cell():
         Cell("none", 1, 1, 1, None)
     with pytest.raises(ValueError, match="got n=1, m='1', p=0"):
         Cell("text", 1, "1", 0, lambda h, u, w: h)
-    with pytest.raises(ValueError, match="dimension must be a positive integer; got 0"):
-        cells.linear(0)
     with pytest.raises(ValueError, match="cell must be a tsrnn.kernels.Cell; got 'rnn'"):
         projected_recurrence("rnn", *[torch.zeros(1)] * 5)

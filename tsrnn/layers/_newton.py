@@ -202,8 +202,9 @@ class NewtonLSTM(_NewtonStack):
         o_t &= \hat\sigma(A_o h_{t-1} + B_o x_t + c_o \odot c_t + b_o), \qquad
         h_t = o_t \odot \tanh(c_t),
 
-    This is the ParaLSTM of Danieli et al. (2025), equation (7b) with (9), where A = diag(a). With
-    ``block_size`` d_s > 1 the A are block-diagonal, and the d_s units of a block interact.
+    This is the ParaLSTM of Danieli et al. (2025), see `NewtonGRU`, equation (7b) with (9), where
+    A = diag(a). With ``block_size`` d_s > 1 the A are block-diagonal, and the d_s units of a block
+    interact.
 
     The state of a layer is (h, c), 2 `hidden_size` numbers, like the pair of
     :class:`torch.nn.LSTM`. State i of block k has index ``i * K + k`` in h and in c.
@@ -244,11 +245,6 @@ class NewtonLSTM(_NewtonStack):
     ValueError
         If a size is not a positive integer, `block_size` does not divide `hidden_size`, `init`,
         `dropout` or `max_recurrent` is illegal, or `max_recurrent` is given with blocks.
-
-    References
-    ----------
-    Danieli et al. (2025), "ParaRNN: unlocking parallel training of nonlinear RNNs for large
-    language models".
 
     Examples
     --------
