@@ -148,3 +148,11 @@ def check_second_derivatives(assert_close):
             assert_close(value, due, roundings)
 
     return check
+
+
+@pytest.fixture
+def threads():
+    """Set the number of torch's threads for the time of a test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)

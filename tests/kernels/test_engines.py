@@ -71,19 +71,6 @@ def test_a_large_problem_is_spread_over_threads_and_agrees(draw, check):
         check(cell, problem, "sequential", roundings=1024.0)
 
 
-def test_strides_of_the_arguments_do_not_matter(draw, solve, assert_close):
-    cell = cells.para_rnn(2)
-    problem = draw(cell, 3, 5, 6)
-    expected = solve(cell, problem, "sequential")
-    strided = [t.mT.contiguous().mT for t in problem]
-    assert not any(t.is_contiguous() for t in strided)
-    leaves = [t.requires_grad_() for t in strided[:3]]
-    states, final = recurrence(cell, *leaves, engine="sequential")
-    gradients = torch.autograd.grad((states, final), leaves, strided[3:])
-    for value, name in zip((states, final, *gradients), expected, strict=True):
-        assert torch.equal(value, expected[name]), name
-
-
 def test_expanded_gradients(draw, assert_close):
     cell = cells.para_rnn(2)
     inputs, params, initial, *_ = draw(cell)

@@ -175,13 +175,6 @@ class TestRefusals:
         with pytest.raises(TypeError, match="must be an array of float64; got list"):
             paths(GARCH, arrays[0].tolist(), *arrays[1:], fields=["l"])
 
-    def test_an_exponent_that_varies(self):
-        step = lambda h, u, w: (h[0] + u[0], (2 + h[0]) ** w[0])  # noqa: E731
-        cell = Cell("power_of_paths", 2, 1, 1, step, names=(("h", "l"), ("u",), ("w",)))
-        one = np.ones((1, 1))
-        with pytest.raises(ValueError, match="exponent of a power must be a number"):
-            paths(cell, one[:, None], one, one, one[:, None], one[:, None], fields=["l"])
-
 
 def decay_step(state, inputs, params):
     """An output, and two states of which it is made."""
