@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.kernels.test_sums import by_loop
 from tsrnn.kernels import Cell, path_products, paths, variants
 
 
@@ -40,16 +41,6 @@ MANY = Cell(
     "many_of_paths", 4, 2, 3, many_step,
     names=(("x", "z", "r", "p"), ("u", "v"), ("a", "b", "c")),
 )  # fmt: skip
-
-
-def by_loop(cell, rows, params, initial):
-    """Return all fields after every step, (T, n), of one series."""
-    state = [*initial, *[params.new_zeros(())] * (cell.n - len(initial))]
-    table = []
-    for row in rows:
-        state = cell.step(tuple(state), tuple(row), tuple(params))
-        table.append(torch.stack(state))
-    return torch.stack(table)
 
 
 def draw(cell, n, steps, k, seed=0):

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.layers.test_recurrent import normal
 from tsrnn.interpret import recurrence_features
 from tsrnn.layers import BlockRecurrentAttention, Recurrent, RecurrentNetwork
 
@@ -24,10 +25,6 @@ def layer(block_size=2, num_layers=2, *, window=3, dtype=torch.float64, **kwargs
         for parameter in made.parameters():  # no zero biases: everything counts
             parameter.add_(0.2 * torch.randn_like(parameter))
     return made
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def linear(p, name, x):

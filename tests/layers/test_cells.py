@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from tests.layers.test_recurrent import normal
 from tsrnn.kernels import Cell, cells
 from tsrnn.layers import ParaRNN, RecurrentNetwork
 
@@ -32,10 +33,6 @@ def name_of(value):
 def layer(*args, **kwargs):
     torch.manual_seed(0)
     return ParaRNN(*args, dtype=torch.float64, **kwargs)
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def block_diagonal(matrix):

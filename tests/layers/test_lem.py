@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from tests.layers.test_recurrent import normal
 from tsrnn.interpret import time_steps
 from tsrnn.layers import LEM, ParaRNN
 
@@ -23,10 +24,6 @@ def layer(*args, seed=0, dtype=torch.float64, **kwargs):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return LEM(*args, dtype=dtype, **kwargs)
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def full(weight):

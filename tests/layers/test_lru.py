@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
+from tests.layers.test_recurrent import normal
 from tsrnn.interpret import recurrence_features
 from tsrnn.layers import LRU
 
@@ -16,10 +17,6 @@ from tsrnn.layers import LRU
 def layer(*args, **kwargs):
     torch.manual_seed(0)
     return LRU(*args, **{"dtype": torch.float64, **kwargs})
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def loop(lru, x, hx):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import linear, silu
 
+from tests.layers.test_recurrent import normal
 from tsrnn.layers import NewtonBlocks, NewtonGRU, NewtonLSTM
 
 PLAIN = (NewtonGRU, NewtonLSTM)
@@ -22,10 +23,6 @@ EVERY = {
     ),
     "no convolution": lambda **kwargs: NewtonBlocks(2, 4, 1, conv_size=1, **kwargs),
 }
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def gru_step(h, u, a):

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.layers.test_recurrent import normal
 from tsrnn.layers import ParaRNN
 
 NONLINEARITIES = ("tanh", "relu")
@@ -13,10 +14,6 @@ NONLINEARITIES = ("tanh", "relu")
 def layer(*args, **kwargs):
     torch.manual_seed(0)
     return ParaRNN(*args, dtype=torch.float64, **kwargs)
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def by_block(features, block_size):

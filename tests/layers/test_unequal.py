@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.layers.test_recurrent import normal
 from tsrnn import ParaRNNForecaster, load, recurrence_features
 from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
 from tsrnn.interpret import block_shares
@@ -29,10 +30,6 @@ SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 def layer(*args, **kwargs):
     torch.manual_seed(0)
     return UnequalParaRNN(*args, **{"dtype": torch.float64, **kwargs})
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def torch_rnn(rnn):
