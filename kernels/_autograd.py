@@ -63,12 +63,7 @@ def run(
     """States, final state and convergence of the cell registered under `key`, for autograd.
 
     Only the first `fields` of the states are returned; the others then need no gradient. The
-    convergence is None without iteration.
-
-    Raises
-    ------
-    NotImplementedError
-        Under any transform of `torch.func` except `vmap`.
+    convergence is None without iteration. Refuses any transform of `torch.func` except `vmap`.
     """
     given = (inputs, params, initial, lengths, cell, engine)
     if _is_vmap():
@@ -405,24 +400,8 @@ def decomposed_recurrence(
     """Decompose the operator ``tsrnn::recurrence`` into torch's own operators, a loop over time.
 
     For exported programs, see :meth:`torch.export.ExportedProgram.run_decompositions`: they then
-    run without this package, for the number of steps in the inputs.
-
-    Parameters
-    ----------
-    inputs : Tensor of shape (B, T, m, K)
-    params : Tensor of shape (p, K)
-    initial : Tensor of shape (B, n, K)
-    lengths : Tensor of shape (B,) or None
-        Steps of each sequence; their values are not checked.
-    cell : str
-        Key of the cell in this process.
-    engine : str
-        Ignored: the loop is the same for all engines.
-
-    Returns
-    -------
-    states, final, passes, residual, fell_back : Tensor
-        Results of `recurrence`; the last three are the parts of its `Convergence`.
+    run without this package, for the number of steps in the inputs. Lengths are not checked, the
+    engine is ignored. Results are states, final state, and the three parts of `Convergence`.
     """
     states, final = reference(Problem(cell_of(cell), inputs, params, initial, lengths))
     return states, final, *_parts(None, initial)

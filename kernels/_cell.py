@@ -28,6 +28,17 @@ class Cell:
     them element by element; its derivative, its Jacobian and its compiled forms
     follow from tracing it once.
 
+    `jacobian` and `structure` belong to the iteration of the engines "newton" and "shooting".
+    They change the number and cost of its passes, but neither the states nor the gradients, which
+    always use the traced derivative. If the structure drops nonzero entries, the iteration is the
+    quasi-Newton method of
+    Gonzalez et al. (2024): its error shrinks by a factor a pass, not quadratically, and after
+    k passes the first k steps are exact.
+
+    Compiled code belongs to a cell, and cells are equal if all their parts are. Make a
+    cell once, at module level or in a cached function, not at every call. A cell can be
+    pickled if its step can: a function of a module, not a lambda.
+
     Parameters
     ----------
     name : str
@@ -60,19 +71,6 @@ class Cell:
     ------
     ValueError
         If the name, a number, the names of fields, the Jacobian or its structure is not legal.
-
-    Notes
-    -----
-    `jacobian` and `structure` belong to the iteration of the engines "newton" and "shooting".
-    They change the number and cost of its passes, but neither the states nor the gradients, which
-    always use the traced derivative. If the structure drops nonzero entries, the iteration is the
-    quasi-Newton method of
-    Gonzalez et al. (2024): its error shrinks by a factor a pass, not quadratically, and after
-    k passes the first k steps are exact.
-
-    Compiled code belongs to a cell, and cells are equal if all their parts are. Make a
-    cell once, at module level or in a cached function, not at every call. A cell can be
-    pickled if its step can: a function of a module, not a lambda.
 
     References
     ----------

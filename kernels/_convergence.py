@@ -20,6 +20,13 @@ LANES_READ = 16
 class Convergence:
     """Convergence of an engine, for each lane: a unit of a sequence.
 
+    Newton's method corrects a guess by products of Jacobians, which grow as errors do: it ends in
+    few passes where the exponent is negative, and not where it is positive (Gonzalez et al.,
+    2025, Predictability enables parallelization of nonlinear state space models, NeurIPS). The
+    exponent of the reason is the median over at most 16 lanes, over their first 1,024 steps. It
+    may be negative along the states and positive along the guess that the iteration starts from,
+    as in saturated units.
+
     Attributes
     ----------
     passes : Tensor of shape (B, K), int64
@@ -33,15 +40,6 @@ class Convergence:
     reason : str, default ""
         Explanation for these lanes, from an estimate of their largest Lyapunov exponent; empty
         without such lanes, and under `torch.compile` and `torch.vmap`.
-
-    Notes
-    -----
-    Newton's method corrects a guess by products of Jacobians, which grow as errors do: it ends in
-    few passes where the exponent is negative, and not where it is positive (Gonzalez et al.,
-    2025, Predictability enables parallelization of nonlinear state space models, NeurIPS). The
-    exponent of the reason is the median over at most 16 lanes, over their first 1,024 steps. It
-    may be negative along the states and positive along the guess that the iteration starts from,
-    as in saturated units.
 
     Examples
     --------

@@ -90,18 +90,9 @@ def elementwise(name: str) -> Callable[..., Any]:
 
 
 def evaluate(graph: Graph, values: Mapping[str, Tensor]) -> list[Tensor]:
-    """Run a graph on tensors that broadcast; autograd follows.
+    """Run a graph on tensors that broadcast, by the names that it reads; autograd follows.
 
-    Parameters
-    ----------
-    graph : Graph
-    values : mapping of str to Tensor
-        At least the names that the graph reads.
-
-    Returns
-    -------
-    list of Tensor
-        An output that does not depend on the inputs is a tensor without dimensions.
+    An output that does not depend on the inputs is a tensor without dimensions.
     """
     import torch
 

@@ -16,14 +16,7 @@ Pair = tuple[int, int]  # variables in ascending order
 
 @dataclass(frozen=True)
 class Jet:
-    """A value and its derivatives by numbered variables.
-
-    Attributes
-    ----------
-    value : name or number
-    first : dict from a variable to a name or number
-    second : dict from a pair of variables to a name or number
-    """
+    """A value, and its derivatives by numbered variables and by pairs of them: names or numbers."""
 
     value: Operand
     first: dict[int, Operand] = field(default_factory=dict)
@@ -114,26 +107,10 @@ def _slope_and_bend(b: Builder, slope: Operand, factor: Operand) -> tuple[Operan
 
 
 def jets(graph: Graph, known: Mapping[str, Jet], order: int) -> tuple[Builder, list[Jet]]:
-    """Run a graph on jets.
+    """Run a graph on jets, with derivatives up to `order` 0, 1 or 2.
 
-    Parameters
-    ----------
-    graph : Graph
-    known : mapping of str to Jet
-        At least the names that the graph reads.
-    order : {0, 1, 2}
-        Highest derivative.
-
-    Returns
-    -------
-    builder : Builder
-        Holds the recorded operations.
-    outputs : list of Jet
-
-    Raises
-    ------
-    ValueError
-        If the graph has an operation without a rule here.
+    `known` has at least the names that the graph reads. Returns the builder that holds the recorded
+    operations, and the outputs. A ValueError names an operation without a rule here.
     """
     b = Builder()
     values = dict(known)

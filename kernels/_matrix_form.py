@@ -125,13 +125,8 @@ def _numbered(names: Iterable[str], d: int) -> tuple[str, ...]:
 class BlockStep:
     """Step of a block of a matrix form: on scalars, or on tensors of many blocks.
 
-    The step of the cells of `MatrixForm.block`, which exposes their form.
-
-    Parameters
-    ----------
-    form : MatrixForm
-    size : int
-        Rows d of the matrices.
+    The step of the cells of `MatrixForm.block`, which exposes their form; matrices have `size`
+    rows.
     """
 
     form: MatrixForm

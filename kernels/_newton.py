@@ -133,19 +133,10 @@ def _solve(matrices: Tensor, offsets: Tensor) -> Tensor:
 
 
 def parallel_reduce(matrices: Tensor, offsets: Tensor) -> Tensor:
-    """States x_t = A_t x_{t-1} + b_t from x_0 = 0, in log2(T) passes over time.
+    """States x_t = A_t x_{t-1} + b_t (B, T, n, K) from x_0 = 0, in log2(T) passes over time.
 
     Algorithm 1b of Danieli et al. (2025): each pass lets every step look twice as far back.
-
-    Parameters
-    ----------
-    matrices : Tensor of shape (B, T, n, n, K)
-        Diagonal recurrences have n = 1, a dense one K = 1.
-    offsets : Tensor of shape (B, T, n, K)
-
-    Returns
-    -------
-    Tensor of shape (B, T, n, K)
+    Matrices have shape (B, T, n, n, K): diagonal recurrences have n = 1, a dense one K = 1.
     """
     reach, steps = 1, offsets.shape[1]
     while reach < steps:

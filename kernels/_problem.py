@@ -22,24 +22,16 @@ _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 class Problem(NamedTuple):
     """A cell and the tensors that it runs on.
 
-    Attributes
-    ----------
-    cell : Cell
-    inputs : Tensor of shape (B, T, m, K)
-        (B, T, m) if all units share them.
-    params : Tensor of shape (p, K)
-        Or (R, p, K), one set for each group of B / R sequences, for CPU kernels in time order
-        only.
-    initial : Tensor of shape (B, n, K)
-    lengths : Tensor of shape (B,), int64, or None
-        Steps of each sequence; None if all have T.
+    Inputs have shape (B, T, m) if all units share them. Parameters of shape (R, p, K), a set for
+    each group of B / R sequences, are for CPU kernels in time order only. Lengths are None if all
+    have T.
     """
 
     cell: Cell
-    inputs: Tensor
-    params: Tensor
-    initial: Tensor
-    lengths: Tensor | None = None
+    inputs: Tensor  # (B, T, m, K)
+    params: Tensor  # (p, K)
+    initial: Tensor  # (B, n, K)
+    lengths: Tensor | None = None  # (B,), int64
 
     @property
     def steps(self) -> int:
@@ -63,6 +55,8 @@ def as_lengths(
 ) -> Tensor | None:
     """Lengths of the sequences of a padded batch as a tensor.
 
+    Under `torch.compile` lengths are checked where the compiled recurrence runs.
+
     Parameters
     ----------
     lengths : integers of shape (B,) or None
@@ -85,10 +79,6 @@ def as_lengths(
         If they are not one integer a sequence, or one is out of range. On a CUDA device lengths are
         not read, so that the host does not wait: the range is then a device-side assertion, whose
         failure ends the process's work on the device.
-
-    Notes
-    -----
-    Under `torch.compile` lengths are checked where the compiled recurrence runs.
 
     Examples
     --------
@@ -185,25 +175,10 @@ def over_replicates(x: Tensor) -> Tensor:
 
 
 def without_padding(x: Tensor, lengths: Tensor | Sequence[int] | None) -> Tensor:
-    """Write zeros after the end of each sequence, where `x` may hold anything.
+    """Write zeros after the end of each sequence of x (B, T, ...), which may hold anything there.
 
     For use before a matrix product, to keep NaN there out of the gradient of its weights
-    (zero times NaN).
-
-    Parameters
-    ----------
-    x : Tensor of shape (B, T, ...)
-    lengths : integers of shape (B,) or None
-        With None there is no padding, and `x` is returned unchanged.
-
-    Returns
-    -------
-    Tensor of the shape of x
-
-    Raises
-    ------
-    ValueError
-        If lengths are not one integer a sequence between 0 and T.
+    (zero times NaN). Without lengths, x is returned unchanged; others must be integers from 0 to T.
     """
     given = as_lengths(lengths, x.shape[0], x.device, x.shape[1])
     if given is None:
@@ -222,23 +197,10 @@ def in_given_dtypes(device: torch.device) -> AbstractContextManager[object]:
 
 
 def in_arithmetic(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Cast a tensor rounded by `torch.autocast` to the dtype of a recurrence.
+    """Cast a tensor rounded by `torch.autocast` to the dtype of the parameters of a recurrence.
 
-    Parameters
-    ----------
-    x : Tensor
-        In the dtype of autocast, if enabled; others are returned unchanged.
-    dtype : torch.dtype
-        Dtype of the parameters.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    ValueError
-        If autocast runs in float16, whose largest number, 65504, gradients exceed.
+    Tensors not in the dtype of autocast are returned unchanged. Autocast in float16 is refused: its
+    largest number is 65504, which gradients exceed.
     """
     kind = x.device.type
     if not (torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)):

@@ -85,13 +85,7 @@ class OpenForm(NamedTuple):
 
 
 def open_trace(form: MatrixForm) -> OpenForm:
-    """Trace a form with open products.
-
-    Raises
-    ------
-    ValueError
-        As `trace`.
-    """
+    """Trace a form with open products; errors are those of `trace`."""
     opened = _OpenStep(form, _calls(form))
     factors = [opened.calls[i] for i in _by_matrix(opened.calls)]
     n, m, n_products = len(form.states), len(form.inputs), len(factors)

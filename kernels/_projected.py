@@ -193,23 +193,9 @@ def prepare_projected(
 ) -> None:
     """Compile the kernels of `projected_recurrence`, for inputs with and without gradient.
 
-    Parameters
-    ----------
-    cell : Cell
-    width : int
-        Inputs a step.
-    bias : bool
-        Prepare for a bias.
-    dtype : torch.float32 or torch.float64
-    engine : str, default "auto"
-        As in `recurrence`; "reference" has no kernels.
-    verbose : bool, default False
-        Print one line before and after a compilation, see `prepare`.
-
-    Raises
-    ------
-    ValueError
-        If the cell has no compiled form, or there is none in this dtype.
+    `width` is the number of inputs a step, engines and `verbose` are as in `recurrence` and
+    `prepare`; "reference" has no kernels. A ValueError tells of a cell without a compiled form in
+    this dtype.
     """
     if engine == "reference":
         return

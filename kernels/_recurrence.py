@@ -62,6 +62,28 @@ def recurrence(
 ) -> tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Convergence]:
     r"""Run ``state_t = step(state_{t-1}, inputs_t, params)`` over time for K units at once.
 
+    "auto" takes "dense" for blocks of more than 8 states and "reference" without kernels for the
+    device or dtype; on CUDA devices it refuses float16. Else it takes "sequential", unless chunks
+    of time pay for few lanes and long sequences: on the CPU a single lane of 65,536 steps of a cell
+    with gates. On a CUDA device "newton" reads its convergence from the device, so that a graph
+    cannot capture it; other engines read nothing, except for the warning of ``full_output=True``.
+
+    Results of more than a megabyte on the CPU are in reused memory, which torch cannot enlarge: as
+    for tensors from `torch.from_numpy`, ``resize_`` to a larger size raises RuntimeError. Use a
+    ``clone`` for that.
+
+    Newton's method may need one iteration for each chunk or step. Lanes that have not converged
+    after a dozen, or 48 with a `structure` that drops entries, run in time order instead and are
+    marked in `convergence`: results are always exact.
+
+    Derivatives exist up to the order of those of the cell. First derivatives are kernels; higher
+    ones run the backward pass as a recurrence of its own.
+
+    Compiled functions are within a few units in the last place of torch's. Gradients of
+    `params` are summed over sequences in a fixed order, so that they are bit-equal for any
+    number of threads; those of "dense" are matrix products of torch, reproducible for a given
+    number of threads.
+
     Parameters
     ----------
     cell : Cell
@@ -111,30 +133,6 @@ def recurrence(
     ValueError
         If shapes, dtypes or devices do not fit, the engine is unknown or cannot run the
         cell there, or the cell has no compiled form and the engine needs one.
-
-    Notes
-    -----
-    "auto" takes "dense" for blocks of more than 8 states and "reference" without kernels for the
-    device or dtype; on CUDA devices it refuses float16. Else it takes "sequential", unless chunks
-    of time pay for few lanes and long sequences: on the CPU a single lane of 65,536 steps of a cell
-    with gates. On a CUDA device "newton" reads its convergence from the device, so that a graph
-    cannot capture it; other engines read nothing, except for the warning of ``full_output=True``.
-
-    Results of more than a megabyte on the CPU are in reused memory, which torch cannot enlarge: as
-    for tensors from `torch.from_numpy`, ``resize_`` to a larger size raises RuntimeError. Use a
-    ``clone`` for that.
-
-    Newton's method may need one iteration for each chunk or step. Lanes that have not converged
-    after a dozen, or 48 with a `structure` that drops entries, run in time order instead and are
-    marked in `convergence`: results are always exact.
-
-    Derivatives exist up to the order of those of the cell. First derivatives are kernels; higher
-    ones run the backward pass as a recurrence of its own.
-
-    Compiled functions are within a few units in the last place of torch's. Gradients of
-    `params` are summed over sequences in a fixed order, so that they are bit-equal for any
-    number of threads; those of "dense" are matrix products of torch, reproducible for a given
-    number of threads.
 
     Examples
     --------
@@ -227,20 +225,9 @@ def check_like(
 
 
 def check_engine(engine: str, cell: Cell, called: str | None = None) -> None:
-    """Check that an engine can run a cell, for any device and dtype.
+    """Refuse an engine that cannot run a cell on any device; the message names another that can.
 
-    Parameters
-    ----------
-    engine : str
-        As in `recurrence`.
-    cell : Cell
-    called : str, optional
-        Description of the cell in the message, such as "cell='lstm'"; by default its name.
-
-    Raises
-    ------
-    ValueError
-        If the engine is unknown or cannot run the cell; the message names one that can.
+    `called` describes the cell in the message, such as "cell='lstm'"; by default its name.
     """
     if not isinstance(engine, str) or engine not in NAMES:
         raise ValueError(f"engine must be one of {NAMES}; got {engine!r}")

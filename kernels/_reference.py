@@ -24,16 +24,7 @@ LARGEST_SMALL_BLOCK = 8
 
 
 def is_small(cell: Cell) -> bool:
-    """True if the blocks of a cell are small: they run side by side, without matrix products.
-
-    Parameters
-    ----------
-    cell : Cell
-
-    Returns
-    -------
-    bool
-    """
+    """True if the blocks of a cell are small: they run side by side, without matrix products."""
     return not isinstance(cell.step, BlockStep) or cell.step.size <= LARGEST_SMALL_BLOCK
 
 

@@ -236,13 +236,7 @@ def _anywhere() -> contextlib.ExitStack:
 
 @functools.cache
 def trace_step(cell: Cell) -> Graph:
-    """Graph of a cell's step alone; reads ``h0..``, ``u0..`` and ``w0..``.
-
-    Raises
-    ------
-    ValueError
-        As `trace`.
-    """
+    """Graph of a cell's step alone; reads ``h0..``, ``u0..`` and ``w0..``, see `trace`."""
     if isinstance(cell.step, GraphStep):
         return cell.step.graph
     with _anywhere():
@@ -254,22 +248,11 @@ def trace_step(cell: Cell) -> Graph:
 def trace(cell: Cell) -> tuple[Graph, Graph]:
     """Graphs of a cell's step and of its vector-Jacobian product.
 
-    Both read ``h0..``, ``u0..`` and ``w0..`` (state, inputs, parameters). The
-    second also reads ``g0..``, the gradient of the new state, and ``s0..``, the
-    new state itself: values stored by the forward pass are not recomputed, so
-    that for example the derivative of tanh needs no input.
-
-    Returns
-    -------
-    step, vjp : Graph
-        Outputs of `vjp` are the gradients of state, inputs and parameters, in this order;
-        those of shared inputs are 0.
-
-    Raises
-    ------
-    ValueError
-        If the step or its derivative uses anything but `OPERATIONS` on scalars;
-        the message names the cell and the operation.
+    Both read ``h0..``, ``u0..`` and ``w0..`` (state, inputs, parameters). The second also reads
+    ``g0..``, the gradient of the new state, and ``s0..``, the new state itself: values stored by
+    the forward pass are not recomputed, so that for example the derivative of tanh needs no input.
+    Its outputs are the gradients of state, inputs and parameters, in this order; those of shared
+    inputs are 0. A ValueError names an operation that is not in `OPERATIONS`, or not on scalars.
     """
     with _anywhere():
         traced = _Trace(cell)
@@ -286,13 +269,7 @@ def trace(cell: Cell) -> tuple[Graph, Graph]:
 
 @functools.cache
 def trace_jacobian(cell: Cell) -> Graph:
-    """Graph of a cell's new state (n outputs) and its Jacobian by the old one (n * n, by rows).
-
-    Raises
-    ------
-    ValueError
-        As `trace`.
-    """
+    """Graph of a cell's new state (n outputs) and its Jacobian by the old one (n * n, by rows)."""
     with _anywhere():
         traced = _Trace(cell)
         rows = []
@@ -306,12 +283,7 @@ def trace_newton(cell: Cell) -> Graph:
     """Graph of a cell's new state (n outputs) and the n x n matrix of Newton's iteration, by rows.
 
     The matrix is the cell's own Jacobian, if any, else the traced one; entries outside of its
-    structure are 0.
-
-    Raises
-    ------
-    ValueError
-        As `trace`, or if the cell's own Jacobian is not the derivative of its step.
+    structure are 0. A cell's own Jacobian must be the derivative of its step.
     """
     exact = trace_jacobian(cell)
     if not cell.has_newton_matrix:

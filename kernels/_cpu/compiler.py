@@ -49,13 +49,7 @@ _LEVELS = {"x86-64-v2": ("sse4.2", 16), "x86-64-v3": ("fma", 32), "x86-64-v4": (
 
 @functools.cache
 def processor() -> Processor:
-    """Host processor, or the level of x86-64 named by ``TSRNN_CPU``.
-
-    Raises
-    ------
-    ValueError
-        If there is no such level, or this processor does not reach it.
-    """
+    """Host processor, or the level of x86-64 named by ``TSRNN_CPU``, which this host must reach."""
     here, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
     level = os.environ.get("TSRNN_CPU")
     if not level:
@@ -139,21 +133,10 @@ def is_kept(path: Path) -> bool:
 
 
 def load(name: str, source: str, functions: dict[str, int]) -> dict[str, Callable[..., None]]:
-    """Entries to functions of an LLVM module, compiled unless cached.
+    """Entries to functions of an LLVM module, compiled unless cached in a file named after `name`.
 
-    Parameters
-    ----------
-    name : str
-        Stem of the file for the machine code.
-    source : str
-        LLVM assembly, with an entry to each function.
-    functions : dict
-        Number of pointer-sized arguments of each function.
-
-    Returns
-    -------
-    dict of callables
-        The entries, by function. They take integers and addresses and run without the GIL.
+    `functions` has the number of pointer-sized arguments of each. Entries take integers and
+    addresses and run without the GIL.
     """
     path = object_file(name, source)
     with _lock:
@@ -256,17 +239,10 @@ _MODES = {"x86_64": _X86, "aarch64": _ARM, "arm64": _ARM}
 def entries_ir(
     pointers: Mapping[str, Sequence[str]], sizes: Sequence[str], triple: str | None = None
 ) -> str:
-    """LLVM source of the entries of some kernels.
+    """LLVM source of the entries of kernels: pointers by the kernel's name, then integers `sizes`.
 
-    Parameters
-    ----------
-    pointers : mapping
-        Pointer arguments of each kernel, by the kernel's name.
-    sizes : sequence of str
-        Integer arguments that follow.
-    triple : str, optional
-        Target machine as LLVM names it; by default this one. For a machine without a known mode,
-        an entry only makes the call.
+    The target machine `triple` is this one by default. For a machine without a known mode, an entry
+    only makes the call.
     """
     machine = (triple or llvm.get_default_triple()).partition("-")[0]
     before, after, declarations = _MODES.get(machine, ("", "", ""))

@@ -41,28 +41,13 @@ _SUMS_AT_A_TIME = 6
 
 
 def kernel_ir(cell: Cell, dtype: str, kinds: Sequence[str] = ("forward", "backward")) -> str:
-    """LLVM source of some kernels of a cell in `dtype`.
+    """LLVM source of some kernels of a cell in `dtype`; arguments are `POINTERS`, then `SIZES`.
 
-    Parameters
-    ----------
-    cell : Cell
-    dtype : {"float32", "float64"}
-    kinds : sequence of {"forward", "forward_outputs", "forward_final", "backward", \
-            "backward_outputs", "backward_final", "backward_initial"}
-        Functions to write. "forward_outputs" writes only the output fields of the states,
-        "forward_final" only the final state, "backward_initial" only the gradient of the initial
-        state. "backward_outputs" takes a gradient of the output fields only, "backward_final"
-        none.
-
-    Returns
-    -------
-    str
-        LLVM assembly of the functions, whose arguments are `POINTERS`, then `SIZES`.
-
-    Raises
-    ------
-    ValueError
-        If the cell uses an operation that has no compiled form; the message names it.
+    Kinds are "forward", "forward_outputs", "forward_final", "backward", "backward_outputs",
+    "backward_final" and "backward_initial". "forward_outputs" writes only the output fields of the
+    states, "forward_final" only the final state, "backward_initial" only the gradient of the
+    initial state. "backward_outputs" takes a gradient of the output fields only, "backward_final"
+    none. A ValueError names an operation without compiled form.
     """
     functions, declarations = [], set[str]()
     for kind in kinds:

@@ -30,10 +30,7 @@ _SUMMED_TOGETHER = 16  # steps: what they leave to be summed stays in the neares
 def rolled_ir(form: MatrixForm, dtype: str, kinds: Sequence[str]) -> str:
     """LLVM source of ``forward``, ``backward`` or both; arguments are `POINTERS`, then `SIZES`.
 
-    Raises
-    ------
-    ValueError
-        If the form uses an operation that has no compiled form.
+    A ValueError names an operation without compiled form.
     """
     plan = plan_of(form, every_operand=True)
     functions = [_Blocks(kind, plan, FORMATS[dtype]) for kind in kinds]

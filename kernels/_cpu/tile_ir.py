@@ -20,18 +20,9 @@ AHEAD = 8  # steps between prefetching a row and using it, to cover the latency 
 class Tile:
     """Addresses, loads and stores of one tile of units of a cell.
 
-    Parameters
-    ----------
-    cell : Cell
-    dtype : {"float32", "float64"}
-    name : str
-        Prefix of the tile's register names.
-    vectors : int, default 1
-        Size in vectors of `TILE_BYTES`: with more, steps of several tiles overlap.
-    masked : bool, default False
-        Use only the lanes in the register ``%mask``.
-    direction : {1, -1}, default 1
-        Order of the rows, ascending or descending.
+    `name` is the prefix of its registers. A tile has a size of `vectors` times `TILE_BYTES`: with
+    more, steps of several tiles overlap. `masked` uses only the lanes in the register ``%mask``.
+    Rows are in ascending (1) or descending (-1) order.
     """
 
     def __init__(

@@ -44,20 +44,10 @@ def _name(cell: Cell) -> str:
 
 
 def prepare(cell: Cell, dtype: torch.dtype, *, verbose: bool = False) -> None:
-    """Compile the kernels of a cell ahead of their use.
+    """Compile the kernels of a cell in float32 or float64 ahead of their use, once on a machine.
 
-    Parameters
-    ----------
-    cell : Cell
-    dtype : torch.float32 or torch.float64
-    verbose : bool, default False
-        Print one line before and after a compilation. Compiled files are kept,
-        so that this happens once on a machine.
-
-    Raises
-    ------
-    ValueError
-        If the cell has no compiled form, or there is none in this dtype.
+    `verbose` prints one line before and after a compilation. A ValueError tells of a cell without a
+    compiled form, or without any in this dtype.
     """
     check_compiled(dtype)
     kinds = ["forward", "backward"]

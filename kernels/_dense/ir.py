@@ -36,13 +36,9 @@ SIZES = ("T", "d", "n", "steps", "width", "stride")
 def dense_ir(form: MatrixForm, dtype: str) -> str:
     """LLVM source of ``forward`` and ``backward``; arguments are `POINTERS`, then `SIZES`.
 
-    `steps` is the longest of the n lengths, ``alive[t]`` the number of lengths above t, `width`
-    d rounded up to whole tiles and `stride` the distance between rows of working memory.
-
-    Raises
-    ------
-    ValueError
-        If the form uses an operation that has no compiled form.
+    `steps` is the longest of the n lengths, ``alive[t]`` the number of lengths above t, `width` d
+    rounded up to whole tiles and `stride` the distance between rows of working memory. A ValueError
+    names an operation without compiled form.
     """
     plan, fmt = plan_of(form), FORMATS[dtype]
     functions: list[Function] = [product_function(fmt), _forward(plan, fmt), _backward(plan, fmt)]

@@ -188,27 +188,11 @@ def shooting(
 ) -> tuple[Tensor, Tensor, Convergence | None]:
     """Run all chunks of time at once, by Newton's method on their boundaries.
 
-    Lanes that do not agree after `max_passes` run in time order. A GPU needs one launch, whose
-    programs wait for each other between phases; the interpreter, which runs programs in sequence,
-    needs one launch for each phase.
-
-    Parameters
-    ----------
-    problem : Problem
-        With separate inputs for each unit.
-    chunk : int
-        Steps of a chunk.
-    max_passes : int
-        Maximum number of Newton steps, at least 1. A linear cell takes one.
-    tolerance : float
-        Mismatch at a boundary, relative to 1 + |state|, that counts as agreement.
-
-    Returns
-    -------
-    states : Tensor of shape (B, T, n, K)
-    final : Tensor of shape (B, n, K)
-    convergence : Convergence or None
-        None for a single chunk, which needs no iteration.
+    Lanes that do not agree after `max_passes` Newton steps run in time order; a linear cell takes
+    one. Agreement is a mismatch at each boundary of at most `tolerance` relative to 1 + abs(state).
+    A GPU needs one launch, whose programs wait for each other between phases; the interpreter,
+    which runs programs in sequence, needs one launch for each phase. Inputs are separate for each
+    unit. The convergence is None for a single chunk, which needs no iteration.
     """
     cell, inputs, params, initial, _ = problem
     batch, steps, _, units = inputs.shape

@@ -105,12 +105,8 @@ def affine_source(n: int) -> str:
 def form_source(form: MatrixForm, dtype: torch.dtype, precision: str = "ieee") -> str:
     """Source of ``step`` and ``vjp`` of a matrix form, with its products.
 
-    `precision` of float32 products is passed to ``tl.dot``: "ieee" or "tf32".
-
-    Raises
-    ------
-    ValueError
-        If the form uses an operation that has no compiled form.
+    `precision` of float32 products is passed to ``tl.dot``: "ieee" or "tf32". A ValueError names an
+    operation without compiled form.
     """
     plan, back = plan_of(form), backward_of(form)
     products = tuple(out for product in back.before for out in product.outs)
@@ -318,15 +314,7 @@ def tuple_of(values: Iterable[str]) -> str:
 
 @functools.cache
 def load(name: str, source: str) -> ModuleType:
-    """Write source text to a file and import it as a module.
-
-    Parameters
-    ----------
-    name : str
-        Stem of the file.
-    source : str
-        Python source of functions under ``triton.jit``.
-    """
+    """Write the source of functions under ``triton.jit`` to a file and import it as a module."""
     path = source_file(name, source)
     try:
         kept = path.read_text(encoding="utf-8") == source

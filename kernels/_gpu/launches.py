@@ -24,13 +24,8 @@ def run(
     """Launch a kernel on the device of its tensors, on the current stream there.
 
     Triton's look-up of the compiled kernel takes half of the host's time at a launch. Kernels do
-    not specialise on argument values, so types and constants determine the result.
-
-    Raises
-    ------
-    RuntimeError
-        If the kernel would be compiled while a CUDA graph is captured: loading it ends the capture
-        with an unhelpful CUDA error.
+    not specialise on argument values, so types and constants determine the result. Refuses to
+    compile while a CUDA graph is captured: loading ends the capture with an unhelpful CUDA error.
     """
     # Triton launches on the current device, not that of the tensors.
     with torch.cuda.device_of(tensors[0]):

@@ -423,6 +423,11 @@ def shoot(cell, problem, chunk, max_passes=20, tolerance=TOLERANCE):
     return states, final, it.passes, it.residual, ~it.fell_back
 
 
+def scan(cell, problem, states, chunk):
+    """Gradients of inputs, parameters and initial state by chunks of time."""
+    return backend.scan_backward(Problem(cell, *problem[:3]), states, *problem[3:], chunk)
+
+
 def in_time_order(cell, problem):
     batch, steps = problem.inputs.shape[:2]
     return expected_of(cell, problem, torch.full((batch,), steps))
@@ -458,7 +463,7 @@ def test_shooting_and_scan_of_cells(cell, single, assert_close):
     problem = single(cell, 7, 2)
     expected = in_time_order(cell, problem)
     states, final, _, _, converged = shoot(cell, problem, 3)
-    gradients = backend.scan_backward(Problem(cell, *problem[:3]), states, *problem[3:], 3)
+    gradients = scan(cell, problem, states, 3)
     assert converged.all()
     agree([states, final, *gradients], expected, assert_close, 256.0)
 
@@ -508,7 +513,7 @@ def test_many_rows_of_which_few_are_chunks(single, assert_close, monkeypatch):
     cell = cells.para_rnn(2)
     problem = single(cell, 7, 9)
     states, final, _, _, converged = shoot(cell, problem, 3)
-    gradients = backend.scan_backward(Problem(cell, *problem[:3]), states, *problem[3:], 3)
+    gradients = scan(cell, problem, states, 3)
     assert converged.all()
     agree([states, final, *gradients], in_time_order(cell, problem), assert_close, 256.0)
 
@@ -520,7 +525,7 @@ def test_shooting_and_scan_in_other_precisions(dtype, draw, assert_close):
     expected = in_time_order(cell, problem)
     tolerance = 1e-13 if dtype == torch.float64 else TOLERANCE
     states, final, _, residual, converged = shoot(cell, problem, 3, tolerance=tolerance)
-    gradients = backend.scan_backward(Problem(cell, *problem[:3]), states, *problem[3:], 3)
+    gradients = scan(cell, problem, states, 3)
     assert converged.all()
     assert residual.dtype == torch.promote_types(dtype, torch.float32)
     agree([states, final, *gradients], expected, assert_close, ROUNDINGS[dtype])
@@ -583,7 +588,7 @@ def test_scan_on_any_shape(steps, chunk, single, assert_close):
     cell = cells.para_rnn(1)
     problem = single(cell, steps, 3)
     states, final, *expected = in_time_order(cell, problem)
-    gradients = backend.scan_backward(Problem(cell, *problem[:3]), states, *problem[3:], chunk)
+    gradients = scan(cell, problem, states, chunk)
     agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
 
 
@@ -613,7 +618,7 @@ def test_gradients_whose_products_overflow_run_in_time_order(single, assert_clos
     problem.g_states[0, 5:8, 0, 1] = 0.0
     assert problem.inputs[0, 5:8, 0, 1].prod().isinf()
     states, final, *expected = in_time_order(cell, problem)
-    gradients = backend.scan_backward(Problem(cell, *problem[:3]), states, *problem[3:], 4)
+    gradients = scan(cell, problem, states, 4)
     assert all(g.isfinite().all() for g in gradients)
     agree([states, final, *gradients], [states, final, *expected], assert_close, 256.0)
 
@@ -751,26 +756,23 @@ def front_door(monkeypatch):
     monkeypatch.setattr(_time_parallel, "SHORTEST_CHUNK", 3)
 
 
-@pytest.mark.few("sequential", "newton", "scan")
-@pytest.mark.parametrize("engine", ["sequential", "shooting", "newton", "scan"])
+PARTIAL = dataclasses.replace(cells.newton_lstm(2), name="partial", structure=((0, 2), (1, 3)))
+
+
+@pytest.mark.few("sequential", "newton-para_rnn_tanh_2", "scan", "shooting-partial")
+@pytest.mark.parametrize(
+    ("engine", "cell"),
+    [
+        *itertools.product(("sequential", "shooting", "newton"), [cells.para_rnn(2)]),
+        *itertools.product(("shooting", "newton"), [PARTIAL]),
+        ("scan", cells.lru()),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
 @pytest.mark.usefixtures("front_door")
-def test_engines(engine, draw, solve, assert_close):
-    cell = cells.lru() if engine == "scan" else cells.para_rnn(2)
+def test_engines(engine, cell, draw, solve, assert_close):
     problem = draw(cell, 2, 7, 2)
     expected = solve(cell, problem, "reference", [7, 4])
-    results = solve(cell, problem, engine, [7, 4])
-    for name, value in expected.items():
-        assert_close(results[name], value, 4096)
-
-
-@pytest.mark.few("shooting")
-@pytest.mark.parametrize("engine", ["shooting", "newton"])
-@pytest.mark.usefixtures("front_door")
-def test_structures_of_the_jacobian(engine, draw, solve, assert_close):
-    whole = cells.newton_lstm(2)
-    problem = draw(whole, 2, 7, 2)
-    expected = solve(whole, problem, "reference", [7, 4])
-    cell = dataclasses.replace(whole, structure=((0, 2), (1, 3)))
     results = solve(cell, problem, engine, [7, 4])
     for name, value in expected.items():
         assert_close(results[name], value, 4096)
@@ -791,16 +793,9 @@ def test_lanes_that_do_not_converge_are_run_in_time_order(draw, assert_close, mo
 
 
 @pytest.mark.usefixtures("front_door")
-def test_second_derivatives(draw, assert_close):
-    products = []
-    for engine in ("reference", "sequential"):
-        leaves = [t.requires_grad_() for t in draw(cells.para_rnn(1), 2, 3, 2)[:3]]
-        states, final = recurrence(cells.para_rnn(1), *leaves, [3, 1], engine)
-        loss = states.square().sum() + final.sin().sum()
-        first = torch.autograd.grad(loss, leaves, create_graph=True)
-        products.append(torch.autograd.grad(sum(g.sin().sum() for g in first), leaves))
-    for value, expected in zip(products[1], products[0], strict=True):
-        assert_close(value, expected)
+def test_second_derivatives(draw, check_second_derivatives):
+    cell = cells.para_rnn(1)
+    check_second_derivatives(cell, draw(cell, 2, 3, 2), "sequential", [3, 1])
 
 
 @pytest.fixture(params=["registers", "shared", "memory"])
@@ -837,20 +832,32 @@ def test_full_matrices(form, size, place, launches, draw, assert_close):
     assert {launch.place for launch in launches} == {place}
 
 
-@pytest.mark.few("memory-para_lstm")
-@pytest.mark.usefixtures("place")
-@pytest.mark.parametrize("form", [cells.para_rnn, cells.para_lstm], ids=lambda form: form.__name__)
-def test_full_matrices_without_inputs_ahead(form, monkeypatch, draw, assert_close):
-    monkeypatch.setattr(dense, "READ_AHEAD", 0)
-    problem = draw(form(3), batch=5, steps=3, units=2, dtype=torch.float32)
-    check(form(3), problem, [2, 0, 3, 1, 3], assert_close, dense)
+MANY = [3] * 16 + [1, 0, 2]
+VARIANTS = {  # settings of the module, cell, sizes that differ, lengths
+    "rnn not ahead": ({"READ_AHEAD": 0}, cells.para_rnn(3), {"batch": 5}, [2, 0, 3, 1, 3]),
+    "lstm not ahead": ({"READ_AHEAD": 0}, cells.para_lstm(3), {"batch": 5}, [2, 0, 3, 1, 3]),
+    "offsets of 64 bits": ({"FARTHEST": 0}, cells.para_gru(3), {}, [2, 0, 3]),
+    "tiles of gru": ({}, cells.para_gru(20), {"units": 1}, [3, 3, 3]),
+    "tiles of lem": ({}, cells.lem(20), {"units": 1}, [3, 3, 3]),
+    "float64": ({}, cells.newton_lstm(3), {"dtype": torch.float64}, [2, 0, 3]),
+    "bfloat16": ({}, cells.newton_lstm(3), {"dtype": torch.bfloat16}, [2, 0, 3]),
+    "few programs": ({"PROGRAMS": 1}, cells.para_gru(3), {"batch": 19}, MANY),
+    "many programs": ({"PROGRAMS": 132}, cells.para_gru(3), {"batch": 19}, MANY),
+}
 
 
+@pytest.mark.few(
+    "memory-lstm not ahead", "offsets of 64 bits", "tiles of gru", "tiles of lem",
+    "shared-float64", "memory-few programs",
+)  # fmt: skip
 @pytest.mark.usefixtures("place")
-def test_full_matrices_with_offsets_of_64_bits(monkeypatch, draw, assert_close):
-    monkeypatch.setattr(dense, "FARTHEST", 0)
-    cell = cells.para_gru(3)
-    check(cell, draw(cell, steps=3, units=2, dtype=torch.float32), [2, 0, 3], assert_close, dense)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_variants_of_full_matrices(name, monkeypatch, draw, assert_close):
+    settings, cell, sizes, lengths = VARIANTS[name]
+    for setting, value in settings.items():
+        monkeypatch.setattr(dense, setting, value)
+    sizes = {"batch": 3, "steps": 3, "units": 2, "dtype": torch.float32} | sizes
+    check(cell, draw(cell, **sizes), lengths, assert_close, dense)
 
 
 @pytest.mark.few("para_gru-shared")
@@ -862,26 +869,10 @@ def test_full_matrices_in_tf32(form, place, launches, draw, assert_close):
     torch.set_float32_matmul_precision("high")
     try:
         problem = draw(form(20), batch=19, steps=3, units=2, dtype=torch.float32)
-        check(form(20), problem, [3] * 16 + [1, 0, 2], assert_close, dense)
+        check(form(20), problem, MANY, assert_close, dense)
     finally:
         torch.set_float32_matmul_precision(usual)
     assert [(launch.block, launch.place) for launch in launches] == [(16, place), (8, place)]
-
-
-@pytest.mark.usefixtures("place")
-@pytest.mark.parametrize("form", [cells.para_gru, cells.lem], ids=lambda form: form.__name__)
-def test_full_matrices_of_more_than_a_tile(form, draw, assert_close):
-    cell = form(20)
-    problem = draw(cell, steps=3, units=1, dtype=torch.float32)
-    check(cell, problem, [3, 3, 3], assert_close, dense)
-
-
-@pytest.mark.few("shared-dtype0")
-@pytest.mark.usefixtures("place")
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_full_matrices_in_other_precisions(dtype, draw, assert_close):
-    cell = cells.newton_lstm(3)
-    check(cell, draw(cell, steps=3, units=2, dtype=dtype), [2, 0, 3], assert_close, dense)
 
 
 @pytest.mark.parametrize("form", [cells.para_gru, cells.lem], ids=lambda form: form.__name__)
@@ -891,17 +882,6 @@ def test_full_matrices_in_tiles(form, monkeypatch, draw, assert_close):
     monkeypatch.setattr(dense, "TILE_BYTES", 1024)
     problem = draw(form(40), steps=3, units=1, dtype=torch.float32)
     check(form(40), problem, [3, 1, 2], assert_close, dense)
-
-
-@pytest.mark.few("memory-1")
-@pytest.mark.usefixtures("place")
-@pytest.mark.parametrize("programs", [1, 132])
-def test_full_matrices_of_many_sequences(programs, monkeypatch, draw, assert_close):
-    """In programs of few and of many of them."""
-    monkeypatch.setattr(dense, "PROGRAMS", programs)
-    cell = cells.para_gru(3)
-    problem = draw(cell, batch=19, steps=3, units=2, dtype=torch.float32)
-    check(cell, problem, [3] * 16 + [1, 0, 2], assert_close, dense)
 
 
 @pytest.mark.usefixtures("place")

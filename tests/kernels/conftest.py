@@ -115,3 +115,44 @@ def agree(assert_close):
                 raise AssertionError(f"{name}: {error}") from None
 
     return agree
+
+
+@pytest.fixture(scope="session")
+def check(solve, agree):
+    """Compare states, final state and all gradients of an engine with the loop in torch."""
+
+    def check(cell, problem, engine, lengths=None, roundings=256.0, oracle="reference"):
+        expected = solve(cell, problem, oracle, lengths)
+        agree(solve(cell, problem, engine, lengths), expected, roundings)
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def check_second_derivatives(assert_close):
+    """Compare states, first and second derivatives of an engine with the loop in torch."""
+
+    def derivatives(cell, problem, lengths, engine, options):
+        leaves = [t.detach().clone().requires_grad_() for t in problem[:3]]
+        states, final = recurrence(cell, *leaves, lengths, engine, **options)
+        loss = states.square().sum() + final.sin().sum()
+        first = torch.autograd.grad(loss, leaves, create_graph=True)
+        second = torch.autograd.grad(sum(g.sin().sum() for g in first), leaves)
+        return [states.detach(), *(g.detach() for g in first), *second]
+
+    def check(cell, problem, engine, lengths=None, roundings=64.0, **options):
+        results, expected = (
+            derivatives(cell, problem, lengths, each, options) for each in (engine, "reference")
+        )
+        for value, due in zip(results, expected, strict=True):
+            assert_close(value, due, roundings)
+
+    return check
+
+
+@pytest.fixture
+def threads():
+    """Set the number of torch's threads for the time of a test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)

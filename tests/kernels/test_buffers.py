@@ -22,14 +22,50 @@ if sys.platform == "linux":
 NAN, INF = float("nan"), float("inf")
 
 
+FULL = [cells.newton_lstm(18), cells.para_gru(18), cells.para_gru(18, reset_after=True)]
+ENGINES = pytest.mark.parametrize(
+    ("cell", "engine"),
+    [(cells.para_rnn(2), "sequential"), *((cell, "dense") for cell in FULL)],
+    ids=lambda value: getattr(value, "name", value),
+)
+
+
 @pytest.mark.parametrize("units", [1, 15, 16, 33])
 @pytest.mark.parametrize("lengths", [None, [5, 0, 2]])
-def test_every_buffer_is_written_completely(poisoned, units, lengths, draw, solve):
-    cell = cells.para_rnn(2)
-    results = solve(cell, draw(cell, units=units), "sequential", lengths)
+@ENGINES
+def test_every_buffer_is_written_completely(poisoned, cell, engine, units, lengths, draw, solve):
+    results = solve(cell, draw(cell, units=2 if engine == "dense" else units), engine, lengths)
     assert poisoned
     for name, value in results.items():
         assert torch.isfinite(value).all(), name
+
+
+@pytest.mark.parametrize("reference", [False, True])
+@ENGINES
+def test_padding_may_hold_nan(cell, engine, reference, draw, solve):
+    engine = "reference" if reference else engine
+    problem = draw(cell, units=2 if cell.n > 8 else 17)
+    clean = solve(cell, problem, engine, [5, 0, 2])
+    problem.inputs[1] = problem.inputs[2, 2:] = NAN
+    problem.g_states[1] = problem.g_states[2, 2:] = 1e30
+    for name, value in solve(cell, problem, engine, [5, 0, 2]).items():
+        assert torch.equal(value, clean[name]), name
+
+
+@ENGINES
+def test_arguments_are_not_written_to_and_their_strides_do_not_matter(cell, engine, draw, solve):
+    problem = draw(cell)
+    copies = [t.clone() for t in problem]
+    expected = solve(cell, problem, engine)
+    strided = [t.mT.contiguous().mT for t in problem]
+    for given in (problem, strided):
+        leaves = [t.detach().requires_grad_() for t in given[:3]]
+        results = recurrence(cell, *leaves, engine=engine)
+        assert all(t.is_contiguous() for t in results)
+        gradients = torch.autograd.grad(results, leaves, given[3:])
+        assert all(map(torch.equal, given, copies))
+        for value, name in zip((*results, *gradients), expected, strict=True):
+            assert torch.equal(value, expected[name]), name
 
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu", "identity"])
@@ -53,18 +89,6 @@ def test_nan_goes_on_in_its_unit_and_nowhere_else(engine, nonlinearity, draw, so
 
 
 @pytest.mark.parametrize("engine", ["reference", "sequential"])
-def test_padding_may_hold_nan(engine, draw, solve):
-    cell = cells.para_rnn(2)
-    problem = draw(cell)
-    clean = solve(cell, problem, engine, [5, 0, 2])
-    problem.inputs[1] = problem.inputs[2, 2:] = NAN
-    problem.g_states[1] = problem.g_states[2, 2:] = 1e30
-    results = solve(cell, problem, engine, [5, 0, 2])
-    for name, value in results.items():
-        assert torch.equal(value, clean[name]), name
-
-
-@pytest.mark.parametrize("engine", ["reference", "sequential"])
 def test_infinite_inputs(engine):
     inputs = torch.tensor([INF, -INF]).view(1, 1, 1, 2)
     params = torch.zeros(1, 2)
@@ -76,17 +100,6 @@ def test_infinite_inputs(engine):
         cell = cells.para_rnn(1, nonlinearity)
         states, _ = recurrence(cell, inputs, params, engine=engine)
         assert states.flatten().tolist() == expected
-
-
-def test_arguments_are_not_written_to(draw):
-    cell = cells.para_rnn(2)
-    problem = draw(cell)
-    copies = [t.clone() for t in problem]
-    leaves = [t.requires_grad_() for t in problem[:3]]
-    results = recurrence(cell, *leaves, engine="sequential")
-    torch.autograd.backward(results, [problem.g_states, problem.g_final])
-    for value, copy in zip(problem, copies, strict=True):
-        assert torch.equal(value.detach(), copy)
 
 
 def test_a_changed_result_is_noticed_in_the_backward_pass(draw):

@@ -33,15 +33,6 @@ def flush(request):
     torch.set_flush_denormal(before)
 
 
-@pytest.fixture
-def two_threads():
-    """Have torch's setting be two threads for the time of a test."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
 def check_halving(engine, dtype, size, batch, units, steps):
     """Run a linear network that halves its state at every step: powers of two, then zero."""
     weights = (0.5 * torch.eye(size, dtype=dtype)).flatten()[:, None].repeat(1, units)
@@ -78,15 +69,16 @@ def test_a_state_is_halved_down_to_the_smallest_normal_number(
 
 @EVERY_ENGINE
 @EVERY_DTYPE
-def test_in_every_thread(engine, dtype, two_threads, monkeypatch):
-    threads = []
+def test_in_every_thread(engine, dtype, threads, monkeypatch):
+    threads(2)
+    counts = []
     module = time_order if engine == "sequential" else cpu
     monkeypatch.setattr(
-        module, "run_ranges", lambda *work: threads.append(len(work[1])) or run_ranges(*work)
+        module, "run_ranges", lambda *work: counts.append(len(work[1])) or run_ranges(*work)
     )
     size, batch, units = (1, 8, 33) if engine == "sequential" else (40, 42, 1)
     check_halving(engine, dtype, size, batch, units, 20 - LOWEST[dtype])
-    assert threads == [2, 2]
+    assert counts == [2, 2]
 
 
 @pytest.mark.few("para_rnn_tanh_2", "para_gru_2-dense")
@@ -123,7 +115,8 @@ def test_the_mode_of_the_calling_thread_stays(engine, flush):
     assert mode() == (flush, flush)
 
 
-def test_the_mode_of_the_pools_threads_stays(flush, two_threads, monkeypatch):
+def test_the_mode_of_the_pools_threads_stays(flush, threads, monkeypatch):
+    threads(2)
     monkeypatch.setattr(pool, "_pool", None)  # a new one, of one thread
     monkeypatch.setattr(pool, "_pool_size", 0)
     found = []

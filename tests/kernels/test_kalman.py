@@ -4,12 +4,11 @@ import functools
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsrnn.kernels import kalman_errors, kalman_gains
-from tsrnn.kernels._cpu import threads
+from tsrnn.kernels._cpu import threads as pool
 
 ALL = slice(None)
 
@@ -173,23 +172,19 @@ def test_stops_beyond_the_rows_are_refused(row):
         kalman_gains(*given, {row: print})
 
 
-def test_a_series_has_the_bits_that_it_has_alone(monkeypatch):
-    monkeypatch.setattr(threads, "_WORK_PER_THREAD", 1)
-    before = torch.get_num_threads()
+def test_a_series_has_the_bits_that_it_has_alone(threads, monkeypatch):
+    monkeypatch.setattr(pool, "_WORK_PER_THREAD", 1)
     p = Problem(30, 4, n_series=23, n_models=37)
     gain, ends = p.gains()[0], np.full((23, 30), -1)
     ends[:, -1] = np.arange(23)
-    try:
-        for count in (1, 2, 5):
-            torch.set_num_threads(count)
-            np.testing.assert_array_equal(p.gains()[0], gain)
-            error, state = p.errors(gain, kept=ends)
-            for i in range(23):
-                alone, its_state = p.errors(gain, slice(i, i + 1), ends[:1])
-                np.testing.assert_array_equal(alone[0], error[i])
-                np.testing.assert_array_equal(its_state[0], state[i])
-    finally:
-        torch.set_num_threads(before)
+    for count in (1, 2, 5):
+        threads(count)
+        np.testing.assert_array_equal(p.gains()[0], gain)
+        error, state = p.errors(gain, kept=ends)
+        for i in range(23):
+            alone, its_state = p.errors(gain, slice(i, i + 1), ends[:1])
+            np.testing.assert_array_equal(alone[0], error[i])
+            np.testing.assert_array_equal(its_state[0], state[i])
 
 
 def test_tables_of_more_rows_serve_shorter_series():

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.kernels.test_sums import by_loop
 from tsrnn.kernels import Cell, path_products, paths, variants
 
 
@@ -40,16 +41,6 @@ MANY = Cell(
     "many_of_paths", 4, 2, 3, many_step,
     names=(("x", "z", "r", "p"), ("u", "v"), ("a", "b", "c")),
 )  # fmt: skip
-
-
-def by_loop(cell, rows, params, initial):
-    """Return all fields after every step, (T, n), of one series."""
-    state = [*initial, *[params.new_zeros(())] * (cell.n - len(initial))]
-    table = []
-    for row in rows:
-        state = cell.step(tuple(state), tuple(row), tuple(params))
-        table.append(torch.stack(state))
-    return torch.stack(table)
 
 
 def draw(cell, n, steps, k, seed=0):
@@ -174,13 +165,6 @@ class TestRefusals:
         arrays = draw(GARCH, 1, 4, 1)
         with pytest.raises(TypeError, match="must be an array of float64; got list"):
             paths(GARCH, arrays[0].tolist(), *arrays[1:], fields=["l"])
-
-    def test_an_exponent_that_varies(self):
-        step = lambda h, u, w: (h[0] + u[0], (2 + h[0]) ** w[0])  # noqa: E731
-        cell = Cell("power_of_paths", 2, 1, 1, step, names=(("h", "l"), ("u",), ("w",)))
-        one = np.ones((1, 1))
-        with pytest.raises(ValueError, match="exponent of a power must be a number"):
-            paths(cell, one[:, None], one, one, one[:, None], one[:, None], fields=["l"])
 
 
 def decay_step(state, inputs, params):

@@ -41,21 +41,19 @@ SHAPES = [(1, 16, [16, 16]), (17, 18, [18, 0, 17]), (40, 33, [33, 1])]
 @pytest.mark.few("dtype1")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @EVERY
-def test_every_size_agrees_with_the_reference(cell, dtype, poisoned, draw, solve, agree):
+def test_every_size_agrees_with_the_reference(cell, dtype, poisoned, draw, check):
     assert is_rolled(cell)
     for units, steps, lengths in SHAPES:
         problem = draw(cell, len(lengths), steps, units, dtype)
-        expected = solve(cell, problem, "reference", lengths)
-        agree(solve(cell, problem, "sequential", lengths), expected, 512.0)
+        check(cell, problem, "sequential", lengths, roundings=512.0)
     assert poisoned
 
 
 @EVERY
-def test_chunks_of_time_agree_with_time_order(cell, draw, solve, agree):
+def test_chunks_of_time_agree_with_time_order(cell, draw, check):
     """Jacobians come column by column; in the default structure and in the diagonal one."""
     problem = draw(cell, 1, 200, 2)
-    expected = solve(cell, problem, "sequential")
-    agree(solve(cell, problem, "shooting"), expected, 4096.0)
+    check(cell, problem, "shooting", roundings=4096.0, oracle="sequential")
 
 
 def test_scan_of_a_linear_block(draw, solve, agree):
@@ -69,16 +67,8 @@ def test_scan_of_a_linear_block(draw, solve, agree):
 
 
 @pytest.mark.parametrize("cell", CELLS[:1] + CELLS[-2:-1], ids=lambda cell: cell.name)
-def test_second_derivatives(cell, draw, assert_close):
-    products = []
-    for engine in ("reference", "sequential"):
-        leaves = [t.requires_grad_() for t in draw(cell, 2, 3, 2)[:3]]
-        states, final = recurrence(cell, *leaves, [3, 1], engine)
-        loss = states.square().sum() + final.sin().sum()
-        first = torch.autograd.grad(loss, leaves, create_graph=True)
-        products.append(torch.autograd.grad(sum(g.sin().sum() for g in first), leaves))
-    for value, expected in zip(products[1], products[0], strict=True):
-        assert_close(value, expected)
+def test_second_derivatives(cell, draw, check_second_derivatives):
+    check_second_derivatives(cell, draw(cell, 2, 3, 2), "sequential", [3, 1])
 
 
 def test_replicates_have_the_bits_that_they_have_alone(draw):

@@ -226,17 +226,9 @@ def test_what_does_not_converge_is_run_in_time_order(draw):
     assert "lanes run in time order" in convergence.reason
 
 
-def test_second_derivatives(draw):
-    products = []
+def test_second_derivatives(draw, check_second_derivatives):
     cell = dataclasses.replace(cells.para_rnn(2), structure="diagonal")
-    for engine in ("reference", "newton"):
-        leaves = [t.requires_grad_() for t in draw(cell, 2, 5, 2)[:3]]
-        states, final = recurrence(cell, *leaves, engine=engine)
-        loss = states.square().sum() + final.sin().sum()
-        first = torch.autograd.grad(loss, leaves, create_graph=True)
-        products.append(torch.autograd.grad(sum(g.sin().sum() for g in first), leaves))
-    for ours, expected in zip(*products, strict=True):
-        torch.testing.assert_close(ours, expected)
+    check_second_derivatives(cell, draw(cell, 2, 5, 2), "newton", roundings=1024)
 
 
 def wrong_gru(state, inputs, params):
@@ -269,7 +261,7 @@ def test_a_wrong_jacobian_is_named_with_its_entry(engine, draw):
         recurrence(cell, *problem, engine="sequential")  # takes no Jacobian
 
 
-def test_entries_outside_the_structure_are_not_compared(draw, solve, agree):
+def test_entries_outside_the_structure_are_not_compared(draw, check):
     """A quasi-Newton iteration of one's own: what is left out need not be computed."""
 
     def diagonal(state, inputs, params):
@@ -281,9 +273,8 @@ def test_entries_outside_the_structure_are_not_compared(draw, solve, agree):
     with pytest.raises(ValueError, match=r"entry \(0, 1\), of the new h0 by the old h1, is 0 at"):
         recurrence(whole, *problem[:3], engine="newton")
     cell = dataclasses.replace(whole, structure="diagonal")
-    expected = solve(cell, problem, "sequential")
     for engine in PARALLEL:
-        agree(solve(cell, problem, engine), expected, 1024)
+        check(cell, problem, engine, roundings=1024, oracle="sequential")
 
 
 def bad_rows(result):

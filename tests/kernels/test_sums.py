@@ -163,16 +163,12 @@ def test_a_series_does_not_know_of_its_neighbours(n, steps, seed):
     np.testing.assert_array_equal(together.products[:, last], alone.products)
 
 
-def test_the_number_of_threads_does_not_matter():
+def test_the_number_of_threads_does_not_matter(threads):
     y, params, initial = draw_garch(100, 200)
-    before = torch.get_num_threads()
-    try:
-        results = []
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            results.append(sums(GARCH, Lanes(y), params, initial, terms=("l",)).hessian)
-    finally:
-        torch.set_num_threads(before)
+    results = []
+    for count in (1, 2):
+        threads(count)
+        results.append(sums(GARCH, Lanes(y), params, initial, terms=("l",)).hessian)
     np.testing.assert_array_equal(*results)
 
 

@@ -19,14 +19,6 @@ FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fo
 
 
 @pytest.fixture
-def threads():
-    """Set the number of torch's threads for the time of a test."""
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
-@pytest.fixture
 def large(draw, solve):
     """A problem that is worth several threads, solved when called."""
     cell = cells.para_rnn(2)

@@ -38,16 +38,15 @@ def test_every_cell_agrees_with_the_loop(cell, dtype, draw, solve, agree):
 
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
-def test_any_shape(data, draw, solve, agree):
+def test_any_shape(data, draw, check):
     batch, steps = data.draw(st.integers(0, 3)), data.draw(st.integers(1, 40))
     cell = data.draw(st.sampled_from([cells.para_rnn(2), cells.newton_lstm(), cells.lru()]))
     lengths = data.draw(st.none() | st.lists(st.integers(0, steps), min_size=batch, max_size=batch))
     problem = draw(
         cell, batch, steps, data.draw(st.integers(1, 20)), seed=data.draw(st.integers(0, 9))
     )
-    expected = solve(cell, problem, "sequential", lengths)
     for engine in engines_of(cell):
-        agree(solve(cell, problem, engine, lengths), expected, 1e4)
+        check(cell, problem, engine, lengths, roundings=1e4, oracle="sequential")
 
 
 @pytest.mark.few("newton")
@@ -296,11 +295,10 @@ def test_parallel_reduction(n, assert_close):
     assert_close(solve_affine(matrices, offsets, torch.zeros_like(x)), torch.stack(expected, 1))
 
 
-def test_newton_with_dense_jacobians(draw, solve, agree):
+def test_newton_with_dense_jacobians(draw, check):
     cell = cells.para_gru(9)
     problem = draw(cell, 2, 12, 2)
-    expected = solve(cell, problem, "reference", [12, 5])
-    agree(solve(cell, problem, "newton", [12, 5]), expected, 1024)
+    check(cell, problem, "newton", [12, 5], roundings=1024)
 
 
 def test_newton_needs_the_traced_cell_too(draw, assert_close):

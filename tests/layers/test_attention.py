@@ -2,13 +2,13 @@
 
 import copy
 import math
-import pickle
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.layers.test_recurrent import normal
 from tsrnn.interpret import recurrence_features
 from tsrnn.layers import BlockRecurrentAttention, Recurrent, RecurrentNetwork
 
@@ -25,10 +25,6 @@ def layer(block_size=2, num_layers=2, *, window=3, dtype=torch.float64, **kwargs
         for parameter in made.parameters():  # no zero biases: everything counts
             parameter.add_(0.2 * torch.randn_like(parameter))
     return made
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def linear(p, name, x):
@@ -261,55 +257,6 @@ def test_going_on_from_a_state(block_size, num_layers, window, steps, data, asse
             assert_close(end, last)
 
 
-def test_going_on_a_step_at_a_time(assert_close):
-    made, x = layer(), normal(2, 13, 2)
-    with torch.no_grad():
-        output, last = made(x)
-        state, steps = None, []
-        for t in range(13):
-            step, state = made(x[:, t : t + 1], state)
-            steps.append(step)
-    assert_close(torch.cat(steps, 1), output)
-    assert_close(state, last)
-
-
-@pytest.mark.parametrize("block_size", KINDS)
-def test_lengths_from_different_places_in_a_window(block_size, assert_close):
-    made, x = layer(block_size), normal(5, 8, 2)
-    before, lengths = [1, 5, 9, 0, 3], [8, 0, 1, 4, 6]
-    with torch.no_grad():
-        hx = made(normal(5, 9, 2, seed=1), lengths=before)[1]
-        output, h_n = made(x, hx, lengths)
-        for i, length in enumerate(lengths):
-            assert not output[i, length:].any()
-            if not length:
-                assert torch.equal(h_n[:, i], hx[:, i])
-                continue
-            alone, last = made(x[i, :length], hx[:, i])
-            assert_close(output[i, :length], alone)
-            assert_close(h_n[:, i], last)
-            assert_close(made.outputs(h_n[-1, i]), output[i, length - 1])
-        assert torch.equal(made(x, hx, torch.tensor(lengths))[0], output)
-
-
-@pytest.mark.parametrize("block_size", KINDS)
-def test_what_padding_holds_reaches_nothing(block_size):
-    made, x = layer(block_size), normal(3, 8, 2)
-    results = []
-    for padding in (0.0, float("nan")):
-        x[1, 4:] = x[2] = padding
-        made.zero_grad()
-        leaf = x.clone().requires_grad_()
-        output, h_n = made(leaf, lengths=[8, 4, 0])
-        (output.square().sum() + h_n.sum()).backward()
-        assert not leaf.grad[1, 4:].any()
-        results.append([output.detach(), h_n.detach(), *(p.grad for p in made.parameters())])
-        results[-1] = [r.clone() for r in results[-1]]
-    for one, other in zip(*results, strict=True):
-        assert torch.equal(one, other)
-    assert not h_n[:, 2].any()
-
-
 @pytest.mark.parametrize("block_size", KINDS)
 def test_no_output_depends_on_later_steps_and_late_ones_on_early_steps(block_size):
     made, x = layer(block_size, window=2), normal(1, 12, 2).requires_grad_()
@@ -323,26 +270,9 @@ def test_no_output_depends_on_later_steps_and_late_ones_on_early_steps(block_siz
     assert (reach.tril() > 0).sum() == 12 * 13 / 2
 
 
-def test_zero_is_the_state_before_the_first_step():
-    made, x = layer(), normal(2, 7, 2)
-    hx = made.initial_state(2)
-    assert hx.shape == (2, 2, made.state_size)
-    assert made.state_size == 8 + 1 + 3 * 8 + 3 * 8
-    assert not hx.any()
-    assert torch.equal(made(x, hx)[0], made(x)[0])
-
-
-def test_one_sequence_and_none():
-    made, x = layer(), normal(2, 7, 2)
-    output, h_n = made(x[0])
-    assert torch.equal(output, made(x[:1])[0][0])
-    assert torch.equal(made(x[0], h_n)[0], made(x[:1], h_n[:, None])[0][0])
-    assert made(x[:0])[0].shape == (0, 7, 8)
-    assert made(x[:0], lengths=[])[1].shape == (2, 0, made.state_size)
-
-
 def test_counts_of_long_sequences_stay_small():
     made = layer(window=3)
+    assert made.state_size == 8 + 1 + 3 * 8 + 3 * 8  # output, count, memory and window
     with torch.no_grad():
         counts = [made(normal(1, steps, 2))[1][:, 0, 8].tolist() for steps in range(1, 12)]
     assert counts == [[c, c] for c in (1, 2, 3, 4, 5, 3, 4, 5, 3, 4, 5)]
@@ -409,23 +339,6 @@ def test_recurrence_features(block_size, shape):
     assert found["modulus"].max() == pytest.approx(torch.linalg.eigvals(values).abs().max().item())
 
 
-def test_parameters_can_be_saved_copied_and_converted():
-    made, x = layer(), normal(3, 8, 2)
-    expected = made(x)[0]
-    loaded = layer()
-    loaded.reset_parameters()
-    loaded.load_state_dict(made.state_dict())
-    for other in (loaded, copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
-        assert torch.equal(other(x)[0], expected)
-    single = copy.deepcopy(made).to(torch.float32)
-    output, h_n = single(x.float())
-    assert output.dtype == h_n.dtype == torch.float32
-    torch.testing.assert_close(output.double(), expected, rtol=0, atol=1e-4)
-    torch.testing.assert_close(
-        single(x[:, 4:].float(), single(x[:, :4].float())[1])[0], output[:, 4:], rtol=0, atol=1e-5
-    )
-
-
 def test_what_is_drawn_follows_the_generator_alone():
     made = layer()
     draws = []
@@ -446,19 +359,6 @@ def test_what_is_drawn_follows_the_generator_alone():
     assert gate.max() < 4
 
 
-def test_it_can_be_built_on_meta():
-    with torch.device("meta"):
-        made = BlockRecurrentAttention(2, 8)
-    assert all(p.is_meta for p in made.parameters())
-    assert all(p.is_meta for p in BlockRecurrentAttention(2, 8, device="meta").parameters())
-
-
-def test_dropout_acts_in_training_only():
-    made, x = layer(dropout=0.5), normal(2, 8, 2)
-    assert not torch.equal(made(x)[0], made(x)[0])
-    assert torch.equal(made.eval()(x)[0], layer()(x)[0])
-
-
 def test_where_the_recurrent_layer_is():
     assert [layer(num_layers=n).recurrent_layer for n in (1, 2, 3, 5)] == [1, 1, 2, 4]
     made = layer(num_layers=3)
@@ -472,8 +372,6 @@ def test_where_the_recurrent_layer_is():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"input_size": 0}, "input_size must be a positive integer; got 0"),
-        ({"num_layers": 1.0}, r"num_layers must be a positive integer; got 1\.0"),
         ({"n_states": 0}, "n_states must be a positive integer; got 0"),
         ({"window": -2}, "window must be a positive integer; got -2"),
         ({"block_size": 0}, "block_size must be a positive integer; got 0"),
@@ -492,7 +390,6 @@ def test_where_the_recurrent_layer_is():
             {"recurrent_layer": 0},
             "recurrent_layer must be 'all' or one of the layers 1 to 2; got 0",
         ),
-        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\); got 1\.0"),
     ],
 )
 def test_errors_of_the_constructor(arguments, message):
@@ -500,20 +397,7 @@ def test_errors_of_the_constructor(arguments, message):
         BlockRecurrentAttention(**({"input_size": 2, "hidden_size": 8} | arguments))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"x": normal(3, 5, 1)}, r"x must have shape \(B, T, 2\) or \(T, 2\).*got \(3, 5, 1\)"),
-        ({"x": normal(3, 0, 2)}, "T >= 1"),
-        ({"x": normal(3, 5, 2).float()}, r"x must have the dtype.*float64.*got torch\.float32"),
-        ({"hx": normal(1, 3, 57)}, r"hx must have shape \(2, 3, 57\); got \(1, 3, 57\)"),
-        ({"hx": 0.5 + torch.zeros(2, 3, 57).double()}, r"number 9 counts steps, 0 to 5; got 0\.5"),
-        ({"hx": 6.0 + torch.zeros(2, 3, 57).double()}, r"number 9 counts steps, 0 to 5; got 6\.0"),
-        ({"lengths": [1, 2, 6]}, "between 0 and T=5; got 6 for sequence 2"),
-        ({"lengths": [1, 2]}, "lengths must be 3 integers"),
-        ({"lengths": [1.0, 2.0, 3.0]}, r"integers.*got torch\.float32"),
-    ],
-)
-def test_errors_of_a_call(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        layer()(**({"x": normal(3, 5, 2)} | arguments))
+@pytest.mark.parametrize("count", [0.5, 6.0])
+def test_a_state_counts_steps(count):
+    with pytest.raises(ValueError, match=rf"number 9 counts steps, 0 to 5; got {count}"):
+        layer()(normal(3, 5, 2), torch.full((2, 3, 57), count).double())

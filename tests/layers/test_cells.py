@@ -1,11 +1,9 @@
 """Layers of gated cells and of a user's own: torch's layers as oracles, states, parameters."""
 
-import copy
-import pickle
-
 import pytest
 import torch
 
+from tests.layers.test_recurrent import normal
 from tsrnn.kernels import Cell, cells
 from tsrnn.layers import ParaRNN, RecurrentNetwork
 
@@ -35,10 +33,6 @@ def name_of(value):
 def layer(*args, **kwargs):
     torch.manual_seed(0)
     return ParaRNN(*args, dtype=torch.float64, **kwargs)
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def block_diagonal(matrix):
@@ -164,40 +158,12 @@ def test_a_cell_of_ones_own_is_its_step(assert_close):
 
 
 @pytest.mark.parametrize("cell", EVERY, ids=name_of)
-def test_shapes_and_carried_states(cell, assert_close):
+def test_sizes(cell):
     rnn = layer(3, 12, num_layers=2, cell=cell)
     assert rnn.n_blocks == 12 // rnn.cell.n_outputs
     assert rnn.state_size == rnn.cell.n * rnn.n_blocks
-    assert rnn.state_size == {"lstm": 24, "leaky": 24, "newton_lstm_2": 24}.get(
-        name_of(cell) or cell, 12
-    )
-    x, hx = normal(4, 7, 3), normal(2, 4, rnn.state_size, seed=1)
-    output, h_n = rnn(x, hx)
-    assert output.shape == (4, 7, 12)
-    assert h_n.shape == hx.shape
-    first, middle = rnn(x[:, :3], hx)
-    second, last = rnn(x[:, 3:], middle)
-    assert_close(torch.cat([first, second], 1).detach(), output.detach())
-    assert_close(last.detach(), h_n.detach())
-    assert_close(rnn.outputs(last[-1]).detach(), output[:, -1].detach())
-    alone, alone_last = rnn(x[0], hx[:, 0])
-    assert_close(alone.detach(), output[0].detach())
-    assert_close(alone_last.detach(), h_n[:, 0].detach())
-
-
-@pytest.mark.parametrize("cell", ["lstm", LEAKY], ids=name_of)
-def test_lengths_and_what_padding_holds(cell, assert_close):
-    rnn = layer(3, 4, num_layers=2, cell=cell)
-    x, hx, lengths = normal(3, 6, 3), normal(2, 3, 8, seed=1), [6, 0, 4]
-    x[2, 4:] = torch.nan
-    output, h_n = rnn(x, hx, lengths)
-    assert torch.equal(h_n[:, 1], hx[:, 1])
-    assert not output[1].any()
-    alone, last = rnn(x[2, :4], hx[:, 2])
-    assert_close(output[2, :4].detach(), alone.detach())
-    assert_close(h_n[:, 2].detach(), last.detach())
-    (output.square().sum() + h_n.sum()).backward()
-    assert all(torch.isfinite(p.grad).all() for p in rnn.parameters())
+    two_fields = ("lstm", "leaky", "newton_lstm_2")
+    assert rnn.state_size == (24 if (name_of(cell) or cell) in two_fields else 12)
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 12])
@@ -271,18 +237,6 @@ def test_a_cell_without_matrices_has_none_to_read():
         layer(3, 4, cell=LEAKY).recurrent_blocks()
 
 
-@pytest.mark.parametrize("cell", EVERY, ids=name_of)
-def test_layers_can_be_saved_copied_and_converted(cell):
-    rnn, x = layer(3, 12, num_layers=2, cell=cell), normal(2, 5, 3)
-    expected = rnn(x)[0]
-    loaded = ParaRNN(3, 12, num_layers=2, cell=cell, dtype=torch.float64)
-    loaded.load_state_dict(rnn.state_dict())
-    for other in (loaded, copy.deepcopy(rnn), pickle.loads(pickle.dumps(rnn))):
-        assert torch.equal(other(x)[0], expected)
-    single = copy.deepcopy(rnn).to(torch.float32)
-    torch.testing.assert_close(single(x.float())[0].double(), expected, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("cell", ["gru", "lstm", LEAKY], ids=name_of)
 def test_a_network_around_a_cell(cell, assert_close):
     torch.manual_seed(0)
@@ -343,9 +297,3 @@ CLOCK = Cell("clock", n=1, m=0, p=0, step=lambda h, u, w: (h[0] + 1.0,))
 def test_errors(arguments, message):
     with pytest.raises(ValueError, match=message):
         ParaRNN(2, 4, **arguments)
-
-
-def test_a_state_of_another_size_is_refused():
-    rnn = layer(3, 4, cell="lstm")
-    with pytest.raises(ValueError, match=r"hx must have shape \(1, 2, 8\); got \(1, 2, 4\)"):
-        rnn(normal(2, 5, 3), normal(1, 2, 4))

@@ -100,21 +100,6 @@ def test_the_uniform_start_is_that_of_torch_for_blocks_by_themselves(block_size)
         assert stats.kstest(scaled.numpy(), "uniform").pvalue > 0.001
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
-def test_chrono_spreads_memories_up_to_the_length(cell):
-    size, length = 4000, 300.0
-    rnn = ParaRNN(3, size, cell=cell, init="chrono", chrono_length=length, dtype=torch.float64)
-    drawn(rnn)
-    bias = rnn.bias_l0.detach().view(rnn.cell.m, -1)
-    kept = bias[2:4] if cell == "lstm" else -bias[:2]  # fields i, f, g, o or z, r, c of two units
-    scaled = (kept.exp().flatten() - 1) / (length - 2)
-    assert stats.kstest(scaled.numpy(), "uniform").pvalue > 0.01
-    if cell == "lstm":
-        assert torch.equal(bias[:2], -bias[2:4])
-    others = bias[4:] if cell == "lstm" else bias[2:]
-    assert not others.any()  # appendix B.3 of Rusch et al. (2022)
-
-
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
@@ -144,20 +129,16 @@ MAKERS = [
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_a_seed_gives_the_same_parameters(make):
-    one, other = drawn(make(), 7).state_dict(), drawn(make(), 7).state_dict()
-    third = drawn(make(), 8).state_dict()
+def test_a_seed_gives_the_same_parameters_and_spares_the_global_one(make):
+    layers = [make() for _ in range(3)]
+    before = torch.get_rng_state()
+    one, other, third = (
+        drawn(layer, seed).state_dict() for layer, seed in zip(layers, (7, 7, 8), strict=True)
+    )
+    assert torch.equal(torch.get_rng_state(), before)
     for name, value in one.items():
         assert torch.equal(value, other[name]), name
         assert torch.equal(value, third[name]) == (not value.any()), name
-
-
-@pytest.mark.parametrize("make", MAKERS)
-def test_a_generator_spares_the_global_one(make):
-    module = make()
-    before = torch.get_rng_state()
-    drawn(module)
-    assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -4,8 +4,6 @@ Beside the discrete equations stand the continuous ones, (1) and (2), and the tw
 appendices C and D: the Hodgkin-Huxley equations and the LSTM.
 """
 
-import copy
-import pickle
 from functools import partial
 
 import numpy as np
@@ -15,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from tests.layers.test_recurrent import normal
 from tsrnn.interpret import time_steps
-from tsrnn.layers import LEM, ParaRNN, Recurrent
+from tsrnn.layers import LEM, ParaRNN
 
 MATRICES = ("W_1", "W_2", "W_z", "W_y")
 
@@ -25,10 +24,6 @@ def layer(*args, seed=0, dtype=torch.float64, **kwargs):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return LEM(*args, dtype=dtype, **kwargs)
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def full(weight):
@@ -215,89 +210,9 @@ def test_gates_of_hodgkin_and_huxley_relax_like_those_of_lem_but_currents_are_a_
         assert np.linalg.matrix_rank(scaled, tol=1e-3) == rank
 
 
-def test_single_precision(assert_close):
-    lem = layer(2, 10, 2, dt=0.7)
-    x, hx = normal(2, 20, 2), lem.initial_state(2)
-    single = copy.deepcopy(lem).float()
-    output, h_n = single(x.float())
-    assert output.dtype == h_n.dtype == torch.float32
-    assert_close(output.detach(), loop(lem, x, hx)[0].detach().float())
-
-
-def test_the_state_is_zero_before_the_first_step():
-    lem = layer(2, 10, 2, dt=0.7)
-    x = normal(3, 5, 2)
-    assert torch.equal(lem(x)[0], lem(x, torch.zeros(2, 3, 20, dtype=torch.float64))[0])
-
-
-@pytest.mark.parametrize("block_size", [None, 2])
-def test_it_satisfies_what_every_recurrent_module_does(block_size):
-    lem = layer(2, 10, 2, dt=0.7, block_size=block_size)
-    assert isinstance(lem, Recurrent)
-    assert (lem.state_size, lem.matrix_names) == (20, MATRICES)
-    x, hx = normal(3, 9, 2), normal(2, 3, 20, seed=1)
-    output, h_n = lem(x, hx)
-    assert torch.equal(lem.outputs(h_n[-1]), output[:, -1])
-    first, middle = lem(x[:, :4], hx)
-    second, last = lem(x[:, 4:], middle)
-    # Blocks project inside the kernel: bit by bit. Torch's products round by the number of rows.
-    rounding = 0.0 if block_size else 1e-14
-    torch.testing.assert_close(torch.cat([first, second], 1), output, rtol=0, atol=rounding)
-    torch.testing.assert_close(last, h_n, rtol=0, atol=rounding)
-    alone, state = lem(x[1], hx[:, 1])
-    torch.testing.assert_close(alone, output[1], rtol=0, atol=1e-14)
-    torch.testing.assert_close(state, h_n[:, 1], rtol=0, atol=1e-14)
-
-
-@pytest.mark.parametrize("block_size", [None, 2])
-@pytest.mark.parametrize("padding", [0.0, float("nan")])
-def test_lengths(block_size, padding, assert_close):
-    lem = layer(2, 10, 2, dt=0.7, block_size=block_size)
-    lengths = [6, 0, 1, 4]
-    x, hx = normal(4, 6, 2), normal(2, 4, 20, seed=1)
-    for i, length in enumerate(lengths):
-        x[i, length:] = padding
-    output, h_n = lem(x, hx, lengths)
-    (output.square().sum() + h_n.sum()).backward()
-    for i, length in enumerate(lengths):
-        assert not output[i, length:].any()
-        if not length:
-            assert torch.equal(h_n[:, i], hx[:, i])
-            continue
-        alone, last = lem(x[i, :length], hx[:, i])
-        assert_close(output[i, :length].detach(), alone.detach())
-        assert_close(h_n[:, i].detach(), last.detach())
-    grads = [p.grad.clone() for p in lem.parameters()]
-    lem.zero_grad()
-    value = 0
-    for i, length in enumerate(lengths):
-        if length:
-            alone, last = lem(x[i, :length], hx[:, i])
-            value = value + alone.square().sum() + last.sum()
-    value.backward()
-    for grad, parameter in zip(grads, lem.parameters(), strict=True):
-        assert_close(grad, parameter.grad, 512)
-
-
-def test_parameters_can_be_saved_and_copied():
-    lem = layer(2, 10, 2, dt=0.7, block_size=2)
-    x = normal(3, 5, 2)
-    loaded = layer(2, 10, 2, dt=0.7, block_size=2, seed=1)
-    assert not torch.equal(loaded(x)[0], lem(x)[0])
-    loaded.load_state_dict(lem.state_dict())
-    for other in (loaded, copy.deepcopy(lem), pickle.loads(pickle.dumps(lem))):
-        assert torch.equal(other(x)[0], lem(x)[0])
-
-
-@pytest.mark.parametrize("arguments", [{}, {"init": "chrono", "chrono_length": 50}])
-def test_it_can_be_built_without_memory(arguments):
-    with torch.device("meta"):
-        lem = LEM(2, 6, 2, **arguments)
-    assert {p.device.type for p in lem.parameters()} == {"meta"}
-
-
 def test_recurrent_matrices_are_named_as_in_the_paper():
     lem = layer(2, 6, 2, block_size=3)
+    assert (lem.state_size, lem.matrix_names) == (12, MATRICES)
     blocks = lem.recurrent_blocks()
     assert [tuple(layers) for layers in blocks] == [MATRICES] * 2
     for number, name in enumerate(MATRICES):
@@ -320,41 +235,6 @@ def test_uniform_initialisation():
         assert abs(parameter.mean().item()) < 0.02
 
 
-def test_chrono_initialisation_spreads_the_time_scales_of_z():
-    dt, longest = 0.5, 400
-    lem = layer(3, 2000, 2, dt=dt, block_size=1, init="chrono", chrono_length=longest)
-    for i in range(2):
-        b_1, b_2, b_z, b_y = getattr(lem, f"bias_l{i}").detach().chunk(4)
-        scales = 1 / (dt * torch.sigmoid(b_1))
-        assert scales.min() >= 2 / dt - 1e-9
-        assert scales.max() <= longest + 1e-9
-        # Uniform between: deciles in their places.
-        places = torch.quantile(scales, torch.linspace(0.1, 0.9, 9, dtype=torch.float64))
-        expected = 2 / dt + (longest - 2 / dt) * torch.linspace(0.1, 0.9, 9, dtype=torch.float64)
-        torch.testing.assert_close(places, expected, rtol=0, atol=20.0)
-        assert not torch.cat([b_2, b_z, b_y]).any()
-        assert getattr(lem, f"weight_ih_l{i}").any()
-        assert getattr(lem, f"weight_hh_l{i}").abs().max() <= 2000**-0.5
-
-
-@pytest.mark.parametrize("arguments", [{}, {"init": "chrono", "chrono_length": 50}])
-def test_parameters_are_drawn_from_the_generator_given(arguments):
-    one, other = layer(2, 6, **arguments), layer(2, 6, seed=1, **arguments)
-    state = torch.get_rng_state()
-    for lem in (one, other):
-        lem.reset_parameters(torch.Generator().manual_seed(7))
-    assert torch.equal(torch.get_rng_state(), state)
-    for a, b in zip(one.parameters(), other.parameters(), strict=True):
-        assert torch.equal(a, b)
-
-
-def test_dropout_is_between_layers_and_in_training_only():
-    x = normal(3, 5, 2)
-    lem, plain = layer(2, 10, 2, dt=0.7, dropout=0.5), layer(2, 10, 2, dt=0.7)
-    assert not torch.equal(lem(x)[0], plain(x)[0])
-    assert torch.equal(lem.eval()(x)[0], plain(x)[0])
-
-
 def test_sizes_are_shown():
     assert repr(layer(2, 6, dt=0.5)) == "LEM(2, 6, num_layers=1, dt=0.5)"
     assert repr(layer(2, 6, block_size=3)) == "LEM(2, 6, num_layers=1, dt=1, block_size=3)"
@@ -364,17 +244,11 @@ def test_sizes_are_shown():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"input_size": 0}, "input_size must be a positive integer; got 0"),
-        ({"hidden_size": 0}, "hidden_size must be a positive integer; got 0"),
-        ({"num_layers": 1.0}, r"num_layers must be a positive integer; got 1\.0"),
-        ({"block_size": 0}, "block_size must be a positive integer; got 0"),
-        ({"block_size": 3}, "multiple of block_size; got hidden_size=4, block_size=3"),
         ({"dt": 0.0}, r"dt must be a positive number; got 0\.0"),
         ({"dt": float("inf")}, "dt must be a positive number; got inf"),
         ({"min_step": 1.5}, r"min_step must lie between 0 and dt=1; got 1\.5"),
         ({"min_step": -0.1}, r"min_step must lie between 0 and dt=1; got -0\.1"),
         ({"min_step": "a"}, "min_step must lie between 0 and dt=1; got 'a'"),
-        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\); got 1\.0"),
         ({"init": "stable"}, "init must be one of .*; got 'stable'"),
         ({"init": "chrono"}, "needs chrono_length.*above 2 / dt = 2; got None"),
         ({"init": "chrono", "chrono_length": 2}, "above 2 / dt = 2; got 2"),
@@ -387,17 +261,3 @@ def test_sizes_are_shown():
 def test_errors_of_the_constructor(arguments, message):
     with pytest.raises(ValueError, match=message):
         LEM(**({"input_size": 2, "hidden_size": 4} | arguments))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"x": normal(3, 5, 1)}, r"x must have shape \(B, T, 2\) or \(T, 2\).*got \(3, 5, 1\)"),
-        ({"x": normal(3, 5, 2).float()}, r"x must have the dtype.*float64.*got torch\.float32"),
-        ({"hx": normal(1, 3, 4)}, r"hx must have shape \(1, 3, 8\); got \(1, 3, 4\)"),
-        ({"lengths": [1, 2, 6]}, "between 0 and T=5; got 6 for sequence 2"),
-    ],
-)
-def test_errors_of_a_call(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        layer(2, 4)(**({"x": normal(3, 5, 2)} | arguments))

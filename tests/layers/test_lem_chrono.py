@@ -28,35 +28,34 @@ def fields_of(layer):
 
 def assert_uniform(values, low, high):
     scaled = (values.flatten() - low) / (high - low)
+    assert scaled.min() > -1e-9
+    assert scaled.max() < 1 + 1e-9
     assert stats.kstest(scaled.numpy(), "uniform").pvalue > 0.01
 
 
-@pytest.mark.parametrize("block_size", [1, 2])
-def test_an_lstm_forgets_at_rates_of_which_the_inverses_are_uniform(block_size):
-    bias = fields_of(drawn(ParaRNN, cell="lstm", block_size=block_size))
-    assert set(bias) == {"i", "f", "g", "o"}
-    assert_uniform(bias["f"].exp(), 1, LENGTH - 1)
-    assert torch.equal(bias["i"], -bias["f"])
-    assert not torch.cat([bias["g"], bias["o"]]).any()
-    memory = 1 / (1 - torch.sigmoid(bias["f"]))  # from 2 to T_max steps
-    assert_uniform(memory, 2, LENGTH)
-
-
-@pytest.mark.parametrize("block_size", [1, 2])
-def test_a_gru_lets_the_new_in_at_rates_of_which_the_inverses_are_uniform(block_size):
-    bias = fields_of(drawn(ParaRNN, cell="gru", block_size=block_size))
-    assert set(bias) == {"z", "r", "c"}
-    assert_uniform(1 / torch.sigmoid(bias["z"]), 2, LENGTH)
-    assert not torch.cat([bias["r"], bias["c"]]).any()
-
-
-@pytest.mark.parametrize("dt", [1.0, 0.1])
-def test_lem_has_time_steps_of_z_of_which_the_inverses_are_uniform(dt):
-    bias = fields_of(drawn(LEM, dt=dt, block_size=1))
-    assert set(bias) == {"1", "2", "z", "y"}
-    assert_uniform((-bias["1"]).exp(), 1, LENGTH * dt - 1)
-    assert_uniform(1 / (dt * torch.sigmoid(bias["1"])), 2 / dt, LENGTH)
-    assert not torch.cat([bias["2"], bias["z"], bias["y"]]).any()
+# Time steps from the biases of the gate that sets them, which has inverses up to LENGTH.
+@pytest.mark.parametrize(
+    ("make", "options", "gates", "steps", "shortest"),
+    [
+        (ParaRNN, {"cell": "lstm", "block_size": 1}, "ifgo", lambda b: torch.sigmoid(-b["f"]), 2),
+        (ParaRNN, {"cell": "lstm", "block_size": 2}, "ifgo", lambda b: torch.sigmoid(-b["f"]), 2),
+        (ParaRNN, {"cell": "gru", "block_size": 1}, "zrc", lambda b: torch.sigmoid(b["z"]), 2),
+        (ParaRNN, {"cell": "gru", "block_size": 2}, "zrc", lambda b: torch.sigmoid(b["z"]), 2),
+        (LEM, {"block_size": 1}, "12zy", lambda b: torch.sigmoid(b["1"]), 2),
+        (LEM, {"block_size": 1, "dt": 0.1}, "12zy", lambda b: 0.1 * torch.sigmoid(b["1"]), 20),
+    ],
+)
+def test_memories_are_uniform(make, options, gates, steps, shortest):
+    layer = drawn(make, **options)
+    bias = fields_of(layer)
+    assert set(bias) == set(gates)
+    assert_uniform(1 / steps(bias), shortest, LENGTH)
+    if gates == "ifgo":
+        assert torch.equal(bias["i"], -bias["f"])
+    others = set(gates) - set("if" if gates == "ifgo" else gates[0])
+    assert not torch.cat([bias[gate] for gate in others]).any()
+    assert layer.weight_ih_l0.any()
+    assert layer.weight_hh_l0.any()
 
 
 def test_a_state_called_z_is_no_gate():

@@ -1,8 +1,6 @@
 """The linear recurrent unit against its equations in complex numbers, step by step."""
 
-import copy
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
+from tests.layers.test_recurrent import normal
 from tsrnn.interpret import recurrence_features
 from tsrnn.layers import LRU
 
@@ -18,10 +17,6 @@ from tsrnn.layers import LRU
 def layer(*args, **kwargs):
     torch.manual_seed(0)
     return LRU(*args, **{"dtype": torch.float64, **kwargs})
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def loop(lru, x, hx):
@@ -90,17 +85,6 @@ def test_a_long_batch_and_a_single_sequence(assert_close):
     assert_close(h_n.detach(), last[:, 0].detach(), 4096)
 
 
-def test_single_precision():
-    lru = layer(2, 5, 2, dtype=torch.float32)
-    x, hx = normal(2, 30, 2).float(), normal(2, 2, lru.state_size, seed=1).float()
-    output, h_n = lru(x, hx)
-    double = copy.deepcopy(lru).double()
-    expected, last = loop(double, x.double(), hx.double())
-    assert output.dtype == h_n.dtype == torch.float32
-    torch.testing.assert_close(output.double(), expected, rtol=0, atol=1e-5)
-    torch.testing.assert_close(h_n.double(), last, rtol=0, atol=1e-5)
-
-
 def test_the_linear_layer_is_a_convolution_with_powers(assert_close):
     lru = layer(1, 3, mlp=False, state_units=4, r_min=0.5)
     impulse = torch.zeros(1, 12, 1, dtype=torch.float64)
@@ -112,54 +96,6 @@ def test_the_linear_layer_is_a_convolution_with_powers(assert_close):
     kernel = ((powers * lru.input_weights()[:, 0]) @ C.T).real
     kernel[0] += lru.D_l0.detach()[:, 0]
     assert_close(response, kernel)
-
-
-@pytest.mark.parametrize("cut", [1, 4, 8])
-def test_two_parts_are_the_whole_and_the_state_has_the_output(cut, assert_close):
-    lru = layer(3, 5, 2, state_units=4)
-    x = normal(2, 9, 3)
-    output, h_n = lru(x)
-    first, middle = lru(x[:, :cut])
-    second, last = lru(x[:, cut:], middle)
-    assert_close(torch.cat([first, second], 1).detach(), output.detach())
-    assert_close(last.detach(), h_n.detach())
-    assert torch.equal(lru.outputs(h_n[-1]), output[:, -1])
-    assert torch.equal(lru.outputs(middle[-1]), first[:, -1])
-
-
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
-def test_lengths(dtype, assert_close):
-    lru = layer(2, 5, 2, state_units=3)
-    x, hx, lengths = normal(4, 6, 2), normal(2, 4, lru.state_size, seed=1), [6, 0, 1, 4]
-    output, h_n = lru(x, hx, torch.tensor(lengths, dtype=dtype))
-    for i, length in enumerate(lengths):
-        assert not output[i, length:].any()
-        if not length:
-            assert torch.equal(h_n[:, i], hx[:, i])
-            continue
-        alone, last = lru(x[i, :length], hx[:, i])
-        assert_close(output[i, :length].detach(), alone.detach())
-        assert_close(h_n[:, i].detach(), last.detach())
-        assert torch.equal(lru.outputs(h_n[-1, i]), output[i, length - 1])
-    assert torch.equal(lru(x, hx, lengths)[0], output)
-
-
-@pytest.mark.parametrize("input_size", [2, 12])  # projected inside the kernel and before it
-@pytest.mark.parametrize("mlp", [True, False])
-def test_what_padding_holds_reaches_no_gradient(input_size, mlp):
-    lru = layer(input_size, 6, 2, mlp=mlp)
-    gradients = []
-    for padding in (0.0, float("nan")):
-        x = normal(2, 5, input_size)
-        x[1, 3:] = padding
-        x.requires_grad_()
-        lru.zero_grad()
-        output, h_n = lru(x, lengths=[5, 3])
-        (output.square().sum() + h_n.sum()).backward()
-        gradients.append([x.grad, *(p.grad.clone() for p in lru.parameters())])
-    for one, other in zip(*gradients, strict=True):
-        assert torch.isfinite(one).all()
-        assert torch.equal(one, other)
 
 
 def test_gradients_against_finite_differences():
@@ -231,43 +167,6 @@ def test_recurrence_features_are_read_from_the_eigenvalues():
     np.testing.assert_allclose(features["half_life"], np.log(2) / nu, rtol=1e-9)
 
 
-def test_it_can_be_saved_copied_and_converted():
-    for trainable in (True, False):
-        lru = layer(2, 8, 2, mlp=(4, 3), trainable_recurrence=trainable)
-        x = normal(3, 5, 2)
-        expected = lru(x)[0]
-        loaded = LRU(2, 8, 2, mlp=(4, 3), trainable_recurrence=trainable, dtype=torch.float64)
-        loaded.load_state_dict(lru.state_dict())
-        for other in (loaded, copy.deepcopy(lru), pickle.loads(pickle.dumps(lru))):
-            assert torch.equal(other(x)[0], expected)
-        single = copy.deepcopy(lru).to(torch.float32)
-        torch.testing.assert_close(single(x.float())[0].double(), expected, rtol=0, atol=1e-5)
-
-
-def test_it_is_built_without_memory_under_meta():
-    with torch.device("meta"):
-        lru = LRU(2, 4, 2, trainable_recurrence=False)
-    assert {t.device.type for t in lru.state_dict().values()} == {"meta"}
-
-
-def test_drawing_anew_uses_the_generator_given_and_no_other():
-    lru, other = layer(2, 4, 2), layer(2, 4, 2)
-    before = torch.get_rng_state()
-    for module in (lru, other):
-        module.reset_parameters(torch.Generator().manual_seed(3))
-    assert torch.equal(torch.get_rng_state(), before)
-    for (name, one), two in zip(lru.named_parameters(), other.parameters(), strict=True):
-        assert torch.equal(one, two)
-        assert not torch.equal(one, layer(2, 4, 2).get_parameter(name))
-
-
-def test_dropout_is_between_layers_and_in_training_only():
-    lru, plain, x = layer(2, 8, 2, dropout=0.5), layer(2, 8, 2), normal(3, 5, 2)
-    assert not torch.equal(lru(x)[0], plain(x)[0])
-    assert torch.equal(lru.eval()(x)[0], plain(x)[0])
-    assert torch.equal(layer(2, 8, dropout=0.5)(x)[0], layer(2, 8)(x)[0])
-
-
 def test_it_learns_what_it_can_represent():
     """A sum of damped waves of the input, from data."""
     torch.manual_seed(0)
@@ -294,13 +193,9 @@ def test_sizes_are_shown():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"input_size": 0}, "input_size must be a positive integer; got 0"),
-        ({"hidden_size": 2.0}, r"hidden_size must be a positive integer; got 2\.0"),
-        ({"num_layers": "1"}, "num_layers must be a positive integer; got '1'"),
         ({"state_units": 0}, "state_units must be a positive integer; got 0"),
         ({"mlp": (4, 0)}, r"or a list of widths, positive integers; got \(4, 0\)"),
         ({"mlp": "big"}, "mlp must be True, False, a width .* got 'big'"),
-        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\); got 1\.0"),
         ({"r_min": 0.9, "r_max": 0.5}, r"r_min <= r_max.*got r_min=0\.9, r_max=0\.5"),
         ({"r_min": -0.1}, r"got r_min=-0\.1"),
         ({"r_max": 1.1}, r"got r_min=0\.0, r_max=1\.1"),
@@ -314,21 +209,6 @@ def test_sizes_are_shown():
 def test_errors_of_the_constructor(arguments, message):
     with pytest.raises(ValueError, match=message):
         LRU(**({"input_size": 2, "hidden_size": 4} | arguments))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"x": normal(3, 5, 1)}, r"x must have shape \(B, T, 2\) or \(T, 2\).*got \(3, 5, 1\)"),
-        ({"x": normal(3, 5, 2).float()}, r"x must have the dtype.*float64.*got torch\.float32"),
-        ({"hx": normal(1, 3, 4)}, r"hx must have shape \(1, 3, 12\); got \(1, 3, 4\)"),
-        ({"lengths": [1, 2, 6]}, "between 0 and T=5; got 6 for sequence 2"),
-        ({"lengths": [1.0, 2.0, 3.0]}, r"integers.*got torch\.float32"),
-    ],
-)
-def test_errors_of_a_call(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        layer(2, 4)(**({"x": normal(3, 5, 2)} | arguments))
 
 
 def with_ones(lru):
@@ -381,14 +261,10 @@ def test_a_constant_input_is_an_input_of_ones(
             assert_close(left, right, 4096)
 
 
-def test_a_constant_input_tells_time_over_calls(assert_close):
+def test_a_constant_input_tells_time():
     lru = layer(2, 3, 2, state_units=4, r_min=0.5, constant_input=True)
     x = normal(2, 9, 2)
     output, h_n = lru(x)
-    first, middle = lru(x[:, :4])
-    second, last = lru(x[:, 4:], middle)
-    assert_close(torch.cat([first, second], 1).detach(), output.detach())
-    assert_close(last.detach(), h_n.detach())
     eigenvalue, gamma = lru.eigenvalues()[0][0], lru.gamma_log_l0[0].detach().exp()
     expected = gamma * (eigenvalue**9 - 1) / (eigenvalue - 1)  # equation (20)
     known = torch.complex(h_n[0, :, 0], h_n[0, :, 4]).detach()

@@ -1,13 +1,11 @@
 """The layer against torch.nn.RNN, its options and its errors."""
 
-import copy
-import pickle
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.layers.test_recurrent import normal
 from tsrnn.layers import ParaRNN
 
 NONLINEARITIES = ("tanh", "relu")
@@ -16,10 +14,6 @@ NONLINEARITIES = ("tanh", "relu")
 def layer(*args, **kwargs):
     torch.manual_seed(0)
     return ParaRNN(*args, dtype=torch.float64, **kwargs)
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def by_block(features, block_size):
@@ -127,68 +121,15 @@ def test_the_identity_is_a_linear_recurrence(assert_close):
         state = matrices @ state
 
 
-@pytest.mark.parametrize("block_size", [2, 12])
-def test_lengths(block_size, assert_close):
-    rnn = layer(2, 12, block_size, 2)
-    x, hx, lengths = normal(4, 6, 2), normal(2, 4, 12, seed=1), [6, 0, 1, 4]
-    output, h_n = rnn(x, hx, lengths)
-    for i, length in enumerate(lengths):
-        assert not output[i, length:].any()
-        if not length:
-            assert torch.equal(h_n[:, i], hx[:, i])
-            continue
-        alone, last = rnn(x[i, :length], hx[:, i])
-        assert_close(output[i, :length].detach(), alone.detach())
-        assert_close(h_n[:, i].detach(), last.detach())
-    assert torch.equal(rnn(x, hx, torch.tensor(lengths))[0], output)
-
-
-@pytest.mark.parametrize("block_size", [2, 12])
-@pytest.mark.parametrize("input_size", [2, 12])
-def test_what_padding_holds_reaches_no_gradient(input_size, block_size):
-    rnn = layer(input_size, 12, block_size, 2)
-    x = normal(2, 5, input_size)
-    gradients = []
-    for padding in (0.0, float("nan")):
-        x[1, 3:] = padding
-        rnn.zero_grad()
-        output, h_n = rnn(x, lengths=[5, 3])
-        (output.square().sum() + h_n.sum()).backward()
-        gradients.append([p.grad.clone() for p in rnn.parameters()])
-    for one, other in zip(*gradients, strict=True):
-        assert torch.equal(one, other)
-
-
-def test_dropout_is_between_layers_and_in_training_only():
-    x = normal(3, 5, 2)
-    rnn = layer(2, 8, 2, 2, dropout=0.5)
-    plain = layer(2, 8, 2, 2)
-    assert not torch.equal(rnn(x)[0], plain(x)[0])
-    assert torch.equal(rnn.eval()(x)[0], plain(x)[0])
-    single = layer(2, 8, 2, 1, dropout=0.5)
-    assert torch.equal(single(x)[0], layer(2, 8, 2, 1)(x)[0])
+def test_dropout_is_between_layers():
+    x, rnn = normal(3, 5, 2), layer(2, 8, 2, 2, dropout=0.5)
     torch.manual_seed(1)
-    output, h_n = rnn.train()(x)
+    output, h_n = rnn(x)
     torch.manual_seed(1)
     first, last = rnn.run_layer(0, x, None)
     second, _ = rnn.run_layer(1, torch.nn.functional.dropout(first, 0.5), None)
     assert torch.equal(output, second)
     assert torch.equal(h_n[0], last)
-
-
-def test_parameters_can_be_saved_copied_and_converted():
-    rnn = layer(2, 8, 4, 2)
-    x = normal(3, 5, 2)
-    expected = rnn(x)[0]
-    loaded = ParaRNN(2, 8, 4, 2, dtype=torch.float64)
-    loaded.load_state_dict(rnn.state_dict())
-    for other in (loaded, copy.deepcopy(rnn), pickle.loads(pickle.dumps(rnn))):
-        assert torch.equal(other(x)[0], expected)
-    single = copy.deepcopy(rnn).to(torch.float32)
-    assert single(x.float())[0].dtype == torch.float32
-    double = single.to(torch.float64)
-    assert double(x)[0].dtype == torch.float64
-    torch.testing.assert_close(double(x)[0], expected, rtol=0, atol=1e-5)
 
 
 def test_recurrent_blocks():
@@ -207,38 +148,10 @@ def test_sizes_are_shown():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"input_size": 0}, "input_size must be a positive integer; got 0"),
-        ({"hidden_size": 2.0}, r"hidden_size must be a positive integer; got 2\.0"),
-        ({"block_size": -1}, "block_size must be a positive integer; got -1"),
-        ({"num_layers": "1"}, "num_layers must be a positive integer; got '1'"),
-        ({"block_size": 3}, "multiple of block_size; got hidden_size=4, block_size=3"),
         ({"nonlinearity": "sin"}, "nonlinearity must be one of .*; got 'sin'"),
         ({"init": "zero"}, "init must be one of .*; got 'zero'"),
-        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\); got 1\.0"),
     ],
 )
 def test_errors_of_the_constructor(arguments, message):
     with pytest.raises(ValueError, match=message):
         ParaRNN(**({"input_size": 2, "hidden_size": 4} | arguments))
-
-
-@pytest.mark.parametrize("block_size", [2, 12])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"x": normal(3, 5, 1)}, r"x must have shape \(B, T, 2\) or \(T, 2\).*got \(3, 5, 1\)"),
-        ({"x": normal(5)}, r"got \(5,\)"),
-        ({"x": normal(3, 0, 2)}, "T >= 1"),
-        ({"x": normal(3, 5, 2).float()}, r"x must have the dtype.*float64.*got torch\.float32"),
-        ({"x": normal(3, 5, 2).to("meta")}, "x must have the .*device of the layer.*on meta"),
-        ({"hx": normal(1, 3, 12).float()}, r"hx must have the dtype.*got torch\.float32"),
-        ({"hx": normal(1, 2, 12)}, r"hx must have shape \(1, 3, 12\); got \(1, 2, 12\)"),
-        ({"lengths": [1, 2, 6]}, "between 0 and T=5; got 6 for sequence 2"),
-        ({"lengths": [1, 2]}, "lengths must be 3 integers"),
-        ({"lengths": [1.0, 2.0, 3.0]}, r"integers.*got torch\.float32"),
-    ],
-)
-def test_errors_of_a_call(arguments, message, block_size):
-    rnn = layer(2, 12, block_size)
-    with pytest.raises(ValueError, match=message):
-        rnn(**({"x": normal(3, 5, 2)} | arguments))

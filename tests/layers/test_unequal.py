@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.layers.test_recurrent import normal
 from tsrnn import ParaRNNForecaster, load, recurrence_features
 from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
 from tsrnn.interpret import block_shares
@@ -29,10 +30,6 @@ SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 def layer(*args, **kwargs):
     torch.manual_seed(0)
     return UnequalParaRNN(*args, **{"dtype": torch.float64, **kwargs})
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def torch_rnn(rnn):
@@ -93,20 +90,6 @@ def test_blocks_do_not_meet_within_a_layer(cell, assert_close):
     assert torch.equal(rnn.outputs(h_n[-1]), output[:, -1])
 
 
-@pytest.mark.parametrize("cell", ["rnn", "lstm"])
-def test_two_parts_are_the_whole_and_lengths_count(cell, assert_close):
-    rnn, x = layer(2, 8, (2, 4, 2), 2, cell=cell), normal(2, 9, 2)
-    output, h_n = rnn(x)
-    first, middle = rnn(x[:, :4])
-    second, last = rnn(x[:, 4:], middle)
-    assert_close(torch.cat([first, second], 1).detach(), output.detach())
-    assert_close(last.detach(), h_n.detach())
-    short, end = rnn(x, lengths=[4, 0])
-    assert_close(short[0, :4].detach(), first[0].detach())
-    assert_close(end[:, 0].detach(), middle[:, 0].detach())
-    assert not short[1].any()
-
-
 def test_one_size_is_a_para_rnn(assert_close):
     rnn, plain = layer(3, 8, [2]), ParaRNN(3, 8, 2, dtype=torch.float64)
     plain.load_state_dict(rnn.layers[0][0].state_dict())
@@ -144,27 +127,12 @@ def test_features_are_read_by_size():
     assert gated["matrix"].nunique() == 6
 
 
-def test_it_can_be_saved_copied_and_drawn_anew():
-    rnn, x = layer(2, 6, (2, 4), 2), normal(2, 5, 2)
-    expected = rnn(x)[0]
-    for other in (copy.deepcopy(rnn), pickle.loads(pickle.dumps(rnn))):
-        assert torch.equal(other(x)[0], expected)
-    before = torch.get_rng_state()
-    for module in (rnn, other):
-        module.reset_parameters(torch.Generator().manual_seed(3))
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(rnn(x)[0], other(x)[0])
-    assert not torch.equal(rnn(x)[0], expected)
+def test_recurrent_parameters_start_stable():
+    rnn = layer(2, 6, (2, 4), 2)
     assert len(rnn.recurrent_parameters()) == 4
     assert layer(2, 6, (2, 4), init="uniform").recurrent_parameters() == []
     rnn.prepare()
     assert "block_size=(2, 4)" in repr(rnn)
-
-
-def test_dropout_is_between_layers():
-    rnn, plain, x = layer(2, 6, (2, 4), 2, dropout=0.5), layer(2, 6, (2, 4), 2), normal(3, 5, 2)
-    assert not torch.equal(rnn(x)[0], plain(x)[0])
-    assert torch.equal(rnn.eval()(x)[0], plain(x)[0])
 
 
 SERIES = pd.DataFrame(np.random.default_rng(0).normal(size=(70, 2)), columns=["a", "b"])

@@ -1,5 +1,8 @@
 """The network of a combination: its start, weights that sum to one, scales, files."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -34,83 +37,76 @@ def untrained():
     return TrainedCombiner.of(CombinerNetwork(**size).eval(), size, "not trained")
 
 
-class TestStart:
-    def test_is_the_mean_where_all_agree(self):
-        prior = prior_forecasts(histories())
-        combined = untrained().combine(prior, members(prior, size=0.0), SEASON)
-        np.testing.assert_allclose(combined.weights, 0.2)
-        np.testing.assert_allclose(combined.quantiles, prior.quantiles, rtol=1e-9)
-
-    def test_leaves_out_a_forecast_far_from_the_others(self):
-        prior = prior_forecasts(histories())
-        forecasts = members(prior, size=0.1)
-        forecasts[:, 2] += 1000
-        combined = untrained().combine(prior, forecasts, SEASON)
-        assert (combined.weights[:, 2] < 0.01).all()
+@pytest.fixture(scope="module")
+def prior():
+    return prior_forecasts(histories())
 
 
-@pytest.mark.parametrize("combiner", [untrained, trained_combiner])
+def test_the_start_is_the_mean_where_all_agree(prior):
+    combined = untrained().combine(prior, members(prior, size=0.0), SEASON)
+    np.testing.assert_allclose(combined.weights, 0.2)
+    np.testing.assert_allclose(combined.quantiles, prior.quantiles, rtol=1e-9)
+
+
+def test_the_start_leaves_out_a_forecast_far_from_the_others(prior):
+    forecasts = members(prior, size=0.1)
+    forecasts[:, 2] += 1000
+    combined = untrained().combine(prior, forecasts, SEASON)
+    assert (combined.weights[:, 2] < 0.01).all()
+
+
+@pytest.fixture(scope="module", params=[untrained, trained_combiner])
+def combine(request):
+    return partial(request.param().combine, season_length=SEASON)
+
+
+@pytest.fixture(scope="module")
+def combined(combine, prior):
+    return combine(prior, members(prior))
+
+
 class TestCombinations:
-    def test_lie_between_the_forecasts(self, combiner):
-        prior = prior_forecasts(histories())
-        forecasts = members(prior)
-        combined = combiner().combine(prior, forecasts, SEASON)
+    def test_lie_between_the_forecasts(self, combined, prior):
         np.testing.assert_allclose(combined.weights.sum(1), 1.0)
-        five = np.concatenate([forecasts, prior.median[:, None]], 1)
+        five = np.concatenate([members(prior), prior.median[:, None]], 1)
         assert (combined.median >= five.min(1)).all()
         assert (combined.median <= five.max(1)).all()
         assert (np.diff(combined.quantiles, axis=1) > 0).all()
         np.testing.assert_allclose(combined.at([0.5])[:, 0], combined.median)
 
-    def test_scale_with_the_data(self, combiner):
-        values = histories()
-        prior, larger = prior_forecasts(values), prior_forecasts(1024 * values)
-        forecasts = members(prior)
-        combined = combiner().combine(prior, forecasts, SEASON)
-        other = combiner().combine(larger, 1024 * forecasts, SEASON)
+    def test_scale_with_the_data(self, combine, combined, prior):
+        other = combine(prior_forecasts(1024 * histories()), 1024 * members(prior))
         np.testing.assert_allclose(other.median, 1024 * combined.median, rtol=1e-9)
         np.testing.assert_allclose(other.quantiles, 1024 * combined.quantiles, rtol=1e-9)
 
-    def test_of_a_unit_are_those_of_it_alone(self, combiner):
-        prior = prior_forecasts(histories())
-        forecasts = members(prior)
-        combined = combiner().combine(prior, forecasts, SEASON)
-        alone = combiner().combine(prior_forecasts(histories()[2:3]), forecasts[2:3], SEASON)
+    def test_of_a_unit_are_those_of_it_alone(self, combine, combined, prior):
+        alone = combine(prior_forecasts(histories()[2:3]), members(prior)[2:3])
         np.testing.assert_allclose(alone.median, combined.median[2:3], rtol=1e-9)
 
-    def test_do_not_depend_on_the_steps_that_follow(self, combiner):
-        prior = prior_forecasts(histories())
-        forecasts = members(prior)
-        combined = combiner().combine(prior, forecasts, SEASON)
-        fewer = combiner().combine(
-            type(prior)(prior.median[:, :2], prior.quantiles[..., :2], prior.weights, prior.state),
-            forecasts[..., :2],
-            SEASON,
-        )
+    def test_do_not_depend_on_the_steps_that_follow(self, combine, combined, prior):
+        shorter = replace(prior, median=prior.median[:, :2], quantiles=prior.quantiles[..., :2])
+        fewer = combine(shorter, members(prior)[..., :2])
         np.testing.assert_allclose(fewer.median, combined.median[:, :2], rtol=1e-9)
 
-    def test_do_without_a_model_that_has_no_forecast(self, combiner):
-        prior = prior_forecasts(histories())
+    def test_do_without_a_model_that_has_no_forecast(self, combine, prior):
         forecasts = members(prior)
-        forecasts[0, 1] = np.nan
-        forecasts[1] = np.nan
-        combined = combiner().combine(prior, forecasts, SEASON)
+        forecasts[0, 1] = forecasts[1] = np.nan
+        combined = combine(prior, forecasts)
         assert (combined.weights[0, 1] == 0).all()
         np.testing.assert_allclose(combined.weights.sum(1), 1.0)
         np.testing.assert_allclose(combined.median[1], prior.median[1], rtol=1e-12)
 
-    def test_of_constant_series(self, combiner):
-        prior = prior_forecasts(np.full((2, 20), [[7.0], [0.0]]))
-        combined = combiner().combine(prior, members(prior, size=0.0), SEASON)
+    def test_of_constant_series(self, combine):
+        constant = prior_forecasts(np.full((2, 20), [[7.0], [0.0]]))
+        combined = combine(constant, members(constant, size=0.0))
         np.testing.assert_allclose(combined.median, [[7.0] * H, [0.0] * H])
         assert np.isfinite(combined.quantiles).all()
 
 
-def test_files(tmp_path):
+def test_files(tmp_path, prior):
     path = tmp_path / "combiner.safetensors"
     combiner = trained_combiner()
     combiner.save(path)
-    prior = prior_forecasts(histories())
     made, again = (
         each.combine(prior, members(prior), SEASON) for each in (combiner, trained_combiner(path))
     )

@@ -66,6 +66,20 @@ class BlockRecurrentAttention(Recurrent):
     In the paper this cell has one state vector, ``n_heads=1`` and ``block_size=hidden_size``.
     Smaller blocks are heads of their columns of M and X, with :math:`\sqrt{d_s}`.
 
+    The state of a layer concatenates the output (zeros except in the last layer), the number of
+    steps, the inputs of the layer at the last W steps, and the state vectors (zeros except in a
+    recurrent layer). From 2 W steps on, the number of steps is W plus the phase in the window. A
+    zero state means no steps; the vectors then have their learned initial values. The state keeps
+    the steps of an incomplete window, so that a sequence may be cut anywhere.
+
+    This is the variant of Hutchins et al. with the fixed gate and without a feedforward network for
+    the states, with two differences. W_Q, W_K, W_V belong to the self-attention only, and steps
+    read the states through separate matrices, so that blocks do not restrict the reading. And
+    :math:`\mathrm{LN}(u_t)` of the recurrent layer has a learned embedding of the place in the
+    window (`token_ids`), as :math:`\mathrm{LN}(M)` has E; otherwise the states would not know the
+    order of the steps. The cell of section 5 has no gate, no normalisation of the states and no
+    output matrix. The section does not specify how steps read the states, which is as above.
+
     Parameters
     ----------
     input_size : int
@@ -111,22 +125,6 @@ class BlockRecurrentAttention(Recurrent):
         If a size is not a positive integer, `block_size` or `n_heads` does not divide
         `hidden_size`, `recurrent_layer` does not exist, the update is unknown, or an engine is
         given.
-
-    Notes
-    -----
-    The state of a layer concatenates the output (zeros except in the last layer), the number of
-    steps, the inputs of the layer at the last W steps, and the state vectors (zeros except in a
-    recurrent layer). From 2 W steps on, the number of steps is W plus the phase in the window. A
-    zero state means no steps; the vectors then have their learned initial values. The state keeps
-    the steps of an incomplete window, so that a sequence may be cut anywhere.
-
-    This is the variant of Hutchins et al. with the fixed gate and without a feedforward network for
-    the states, with two differences. W_Q, W_K, W_V belong to the self-attention only, and steps
-    read the states through separate matrices, so that blocks do not restrict the reading. And
-    :math:`\mathrm{LN}(u_t)` of the recurrent layer has a learned embedding of the place in the
-    window (`token_ids`), as :math:`\mathrm{LN}(M)` has E; otherwise the states would not know the
-    order of the steps. The cell of section 5 has no gate, no normalisation of the states and no
-    output matrix. The section does not specify how steps read the states, which is as above.
 
     References
     ----------

@@ -8,21 +8,11 @@ from tsrnn.kernels import Cell
 
 
 class NamedCell(NamedTuple):
-    """Layer of a cell, its default options, and the cell in words.
+    """Layer of a cell, its default options, and the cell in words."""
 
-    Parameters
-    ----------
-    layer : str
-        Class name in `tsrnn.layers`.
-    options : dict
-        Default arguments of the class; models may replace them.
-    words : str
-        Description for messages.
-    """
-
-    layer: str
-    options: dict[str, Any]
-    words: str
+    layer: str  # class name in `tsrnn.layers`
+    options: dict[str, Any]  # defaults of the class; models may replace them
+    words: str  # for messages
 
 
 # A window of 16 steps keeps the state of a series small.
@@ -42,18 +32,9 @@ CELLS: dict[str, NamedCell] = {
 
 
 def check_cell(cell: Any, layer: str | None = None) -> None:
-    """Raise unless a cell is in `CELLS` or custom, and the layer runs it.
+    """Raise unless a cell is in `CELLS` or custom, and runs on the layer, any class by default.
 
-    Parameters
-    ----------
-    cell : str or Cell
-    layer : str, optional
-        Class name in `tsrnn.layers`; any by default.
-
-    Raises
-    ------
-    ValueError
-        If the cell is illegal; the message names the legal cells, or the layer of this one.
+    The message names the legal cells, or the layer of this one.
     """
     named = cell if isinstance(cell, str) and cell in CELLS else None
     home = "ParaRNN" if isinstance(cell, Cell) else named and CELLS[named].layer

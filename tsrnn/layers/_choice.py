@@ -138,28 +138,10 @@ def _is_several(value: Any) -> bool:
 def with_options(
     choice: LayerChoice, options: Any, cell: Any, arguments: Collection[str]
 ) -> LayerChoice:
-    """Add the argument `layer_options` of a model to a choice.
+    """Add the argument `layer_options` of a model, a mapping or None, to a choice.
 
-    Parameters
-    ----------
-    choice : LayerChoice
-    options : mapping or None
-        Arguments of the layer by name.
-    cell : str or Cell
-        Cell of the model, for messages.
-    arguments : collection of str
-        Options that are separate arguments of the model.
-
-    Returns
-    -------
-    LayerChoice
-
-    Raises
-    ------
-    TypeError
-        If the options are no mapping.
-    ValueError
-        If an option is no argument of the layer, or a separate argument of the model.
+    The cell is for messages. `arguments` are the options that are separate arguments of the model:
+    a ValueError refuses them, and those that the layer does not have.
     """
     if options is None:
         return choice
@@ -180,23 +162,7 @@ def with_options(
 
 
 def with_engine(choice: LayerChoice, engine: str) -> LayerChoice:
-    """Add an engine of `tsrnn.kernels.recurrence` to a choice.
-
-    Parameters
-    ----------
-    choice : LayerChoice
-    engine : str
-        Name of the engine; "auto" leaves the choice unchanged.
-
-    Returns
-    -------
-    LayerChoice
-
-    Raises
-    ------
-    ValueError
-        If the layers have no argument `engine`.
-    """
+    """Add an engine of `tsrnn.kernels.recurrence` to a choice; "auto" leaves it unchanged."""
     if isinstance(engine, str) and engine == "auto":
         return choice
     if "engine" not in _arguments(choice.name):
@@ -211,40 +177,12 @@ def _arguments(layer: str) -> Mapping[str, inspect.Parameter]:
 
 
 def make_layer(choice: LayerChoice, input_size: int, hidden_size: int, n_layers: int) -> Recurrent:
-    """Build the layers of a choice.
-
-    Parameters
-    ----------
-    choice : LayerChoice
-    input_size, hidden_size, n_layers : int
-
-    Returns
-    -------
-    Recurrent
-
-    Raises
-    ------
-    KeyError
-        If the name is unknown.
-    ValueError
-        If a size or an option is illegal.
-    """
+    """Build the layers of a choice; a KeyError is for an unknown name."""
     return LAYERS[choice.name](input_size, hidden_size, num_layers=n_layers, **choice.options)
 
 
 def check_saveable(cell: Any) -> None:
-    """Refuse a cell that a file cannot hold.
-
-    Parameters
-    ----------
-    cell : str or Cell
-        Name of a cell, or a custom cell, whose step is code.
-
-    Raises
-    ------
-    TypeError
-        If the cell is custom.
-    """
+    """Refuse a custom cell, whose step is code: a file cannot hold it."""
     if isinstance(cell, Cell):
         raise TypeError(
             f"to be saved, cell must be one by name; got the cell {cell.name!r}, whose step is "

@@ -19,10 +19,6 @@ def shapes_only() -> Iterator[None]:
     """Build modules on the meta device, with shapes but no values, without draws.
 
     A draw on the meta device has no effect, but the first one loads torch's compiler.
-
-    Yields
-    ------
-    None
     """
     with torch.device("meta"), _WithoutDraws():
         yield

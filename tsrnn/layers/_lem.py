@@ -29,6 +29,9 @@ class LEM(CellStack):
     sets the pace of the fast states z, gate 2 the pace of the slow states y. For
     :math:`\Delta t \le 1` all states stay in [-1, 1].
 
+    The state of a layer is y, then z, 2 `hidden_size` numbers. All parameters learn at one rate:
+    `recurrent_parameters` is empty, because states are bounded for any matrices (Proposition 4.1).
+
     Parameters
     ----------
     input_size : int
@@ -76,11 +79,6 @@ class LEM(CellStack):
         If a size is not a positive integer, `block_size` does not divide `hidden_size`, `dt` is
         not positive, `min_step` lies outside [0, dt], or the initialisation is unknown or lacks
         an argument.
-
-    Notes
-    -----
-    The state of a layer is y, then z, 2 `hidden_size` numbers. All parameters learn at one rate:
-    `recurrent_parameters` is empty, because states are bounded for any matrices (Proposition 4.1).
 
     References
     ----------

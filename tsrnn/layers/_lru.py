@@ -42,6 +42,11 @@ class LRU(LayeredRecurrent):
     the unit circle, and :math:`\hat\phi` is a multi-layer perceptron with ReLU. Layer l > 1 takes
     the y of layer l - 1 as its u.
 
+    D, gamma and the parametrisation of :math:`\Lambda` follow the unit of Orvieto et al. (2023); D
+    is a full matrix here, because inputs and outputs may differ in number. Like the paper, the
+    module has no normalisation layers and no residual connections. With `constant_input` B follows
+    equation (15), except that each state that takes u takes all of its columns.
+
     Parameters
     ----------
     input_size : int
@@ -94,13 +99,6 @@ class LRU(LayeredRecurrent):
     ValueError
         If a size or a width is not a positive integer, a radius, `max_phase` or `dropout` lies
         outside its range, or `constant_input` leaves no state to the inputs.
-
-    Notes
-    -----
-    D, gamma and the parametrisation of :math:`\Lambda` follow the unit of Orvieto et al. (2023); D
-    is a full matrix here, because inputs and outputs may differ in number. Like the paper, the
-    module has no normalisation layers and no residual connections. With `constant_input` B follows
-    equation (15), except that each state that takes u takes all of its columns.
 
     References
     ----------

@@ -114,6 +114,13 @@ class NewtonGRU(_NewtonStack):
     step is diagonal, which makes Newton's method over all steps cheap: on long sequences with few
     lanes the kernels run in parallel in time.
 
+    To bound the Jacobians, Danieli et al. "clip the norm of a and c", to 0.5 in language models
+    (appendix C.1) and to 0.9 in most synthetic tasks (C.2). Here the norm is the largest absolute
+    value, the norm of diag(a), and the recurrence runs with a clamped to +-`max_recurrent`. The
+    gradient is zero if a descent step would leave the bounds, so that gradient descent equals
+    clipping after each step. Momentum may carry a beyond the bound for some steps, while the
+    recurrence stays at it. Parity cannot be learned with such a bound.
+
     Parameters
     ----------
     input_size : int
@@ -146,15 +153,6 @@ class NewtonGRU(_NewtonStack):
     ------
     ValueError
         If a size is not a positive integer, or `init`, `dropout` or `max_recurrent` is illegal.
-
-    Notes
-    -----
-    To bound the Jacobians, Danieli et al. "clip the norm of a and c", to 0.5 in language models
-    (appendix C.1) and to 0.9 in most synthetic tasks (C.2). Here the norm is the largest absolute
-    value, the norm of diag(a), and the recurrence runs with a clamped to +-`max_recurrent`. The
-    gradient is zero if a descent step would leave the bounds, so that gradient descent equals
-    clipping after each step. Momentum may carry a beyond the bound for some steps, while the
-    recurrence stays at it. Parity cannot be learned with such a bound.
 
     References
     ----------
@@ -204,8 +202,12 @@ class NewtonLSTM(_NewtonStack):
         o_t &= \hat\sigma(A_o h_{t-1} + B_o x_t + c_o \odot c_t + b_o), \qquad
         h_t = o_t \odot \tanh(c_t),
 
-    This is the ParaLSTM of Danieli et al. (2025), equation (7b) with (9), where A = diag(a). With
-    ``block_size`` d_s > 1 the A are block-diagonal, and the d_s units of a block interact.
+    This is the ParaLSTM of Danieli et al. (2025), see `NewtonGRU`, equation (7b) with (9), where
+    A = diag(a). With ``block_size`` d_s > 1 the A are block-diagonal, and the d_s units of a block
+    interact.
+
+    The state of a layer is (h, c), 2 `hidden_size` numbers, like the pair of
+    :class:`torch.nn.LSTM`. State i of block k has index ``i * K + k`` in h and in c.
 
     Parameters
     ----------
@@ -243,16 +245,6 @@ class NewtonLSTM(_NewtonStack):
     ValueError
         If a size is not a positive integer, `block_size` does not divide `hidden_size`, `init`,
         `dropout` or `max_recurrent` is illegal, or `max_recurrent` is given with blocks.
-
-    Notes
-    -----
-    The state of a layer is (h, c), 2 `hidden_size` numbers, like the pair of
-    :class:`torch.nn.LSTM`. State i of block k has index ``i * K + k`` in h and in c.
-
-    References
-    ----------
-    Danieli et al. (2025), "ParaRNN: unlocking parallel training of nonlinear RNNs for large
-    language models".
 
     Examples
     --------

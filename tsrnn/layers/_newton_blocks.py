@@ -39,6 +39,13 @@ class NewtonBlocks(Recurrent):
     normalisation of Mamba2. The recurrence has `n_heads` heads; the units of a head read one part
     of u.
 
+    The paper shows the block as a picture. Its parameter counts (Table 4, to three digits at all
+    four sizes) settle open questions: `expansion` is 1, W_in, W_out, V_in and V_out have no bias,
+    and the MLP is gated with a width of 8/3, in the paper rounded up to a multiple of 256. Mamba2
+    provides the order of gate and normalisation, silu after the convolution, and D, "the learnable
+    scaling of the input", one number per unit that starts at 1. The bias p is an addition: without
+    it a single input would lose its magnitude in the normalisation.
+
     Parameters
     ----------
     input_size : int
@@ -80,15 +87,6 @@ class NewtonBlocks(Recurrent):
         If a size is not a positive integer, `n_heads` does not divide the width of a
         block, the cell is unknown, the engine cannot run it, or `max_recurrent` is no positive
         number.
-
-    Notes
-    -----
-    The paper shows the block as a picture. Its parameter counts (Table 4, to three digits at all
-    four sizes) settle open questions: `expansion` is 1, W_in, W_out, V_in and V_out have no bias,
-    and the MLP is gated with a width of 8/3, in the paper rounded up to a multiple of 256. Mamba2
-    provides the order of gate and normalisation, silu after the convolution, and D, "the learnable
-    scaling of the input", one number per unit that starts at 1. The bias p is an addition: without
-    it a single input would lose its magnitude in the normalisation.
 
     References
     ----------

@@ -39,6 +39,11 @@ class ParaRNN(CellStack):
     networks of a custom cell. Layer l > 1 takes the outputs of all blocks of layer l - 1 as its x.
     ``block_size=hidden_size`` is the ordinary network.
 
+    States are ordered by field: field i of block k has index ``i * K + k``, which keeps memory
+    access contiguous. The first `hidden_size` numbers of a state are the output. They are the
+    whole state of "rnn" and "gru"; for "lstm" the cells c follow, so that one tensor of 2
+    `hidden_size` numbers is the pair (h, c) of :class:`torch.nn.LSTM`.
+
     Parameters
     ----------
     input_size : int
@@ -90,13 +95,6 @@ class ParaRNN(CellStack):
     ValueError
         If a size is not a positive integer, `block_size` does not divide `hidden_size`,
         a choice is unknown, or the engine cannot run the cell.
-
-    Notes
-    -----
-    States are ordered by field: field i of block k has index ``i * K + k``, which keeps memory
-    access contiguous. The first `hidden_size` numbers of a state are the output. They are the
-    whole state of "rnn" and "gru"; for "lstm" the cells c follow, so that one tensor of 2
-    `hidden_size` numbers is the pair (h, c) of :class:`torch.nn.LSTM`.
 
     Examples
     --------

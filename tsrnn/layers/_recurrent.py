@@ -62,6 +62,9 @@ class Recurrent(nn.Module, ABC):
     ) -> tuple[Tensor, Tensor]:
         """Run over sequences.
 
+        Under `torch.autocast` in bfloat16, matrix products such as the projection of `x` run in
+        bfloat16. The recurrence, output and state keep the dtype of the layer.
+
         Parameters
         ----------
         x : Tensor of shape (B, T, input_size) or (T, input_size)
@@ -81,11 +84,6 @@ class Recurrent(nn.Module, ABC):
         ------
         ValueError
             If shapes do not fit, lengths lie outside 0 to T, or `torch.autocast` runs in float16.
-
-        Notes
-        -----
-        Under `torch.autocast` in bfloat16, matrix products such as the projection of `x` run in
-        bfloat16. The recurrence, output and state keep the dtype of the layer.
         """
         for name, value in (("x", x), ("hx", hx)):
             if not isinstance(value, Tensor) and (name == "x" or value is not None):

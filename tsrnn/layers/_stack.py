@@ -36,24 +36,11 @@ class CellStack(LayeredRecurrent):
     """Abstract base of the modules whose layers run one cell.
 
     Layer l > 1 takes the outputs of all blocks of layer l - 1 as its x. A subclass chooses the
-    cell, documents its parameters and draws them.
+    cell, documents its parameters and draws them. `hidden_size` must be a multiple of the cell's
+    outputs; `called` describes the cell in the error if an engine cannot run it.
 
-    Parameters
-    ----------
-    input_size : int
-    hidden_size : int
-        Outputs of a layer, a multiple of the cell's outputs.
-    num_layers : int
-    cell : Cell
-    bias : bool
-    dropout : float
-        Probability of dropping an output of a layer except the last, in training.
-    engine : str, default "auto"
-        Engine of `tsrnn.kernels.recurrence` that runs the layers.
-    called : str, optional
-        Description of the cell, for the error if an engine cannot run it.
-    device, dtype
-        As in torch.
+    States are ordered by field: field i of block k has index ``i * K + k``. The first
+    `hidden_size` numbers of a state are the output.
 
     Attributes
     ----------
@@ -62,22 +49,8 @@ class CellStack(LayeredRecurrent):
     weight_hh_l{l} : Parameter
         Parameters of the cell, with last axis K.
     bias_l{l} : Parameter of shape (m K,)
-    cell : Cell
-    block_size : int
-        Outputs of a block.
-    n_blocks : int
-        Number K of blocks of a layer.
-
-    Raises
-    ------
-    ValueError
-        If a size is not a positive integer, the cell's outputs do not divide `hidden_size`, or the
-        engine cannot run the cell.
-
-    Notes
-    -----
-    States are ordered by field: field i of block k has index ``i * K + k``. The first
-    `hidden_size` numbers of a state are the output.
+    block_size, n_blocks : int
+        Outputs of a block, and number K of blocks of a layer.
     """
 
     def __init__(

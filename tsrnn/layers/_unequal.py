@@ -24,6 +24,10 @@ class UnequalParaRNN(LayeredRecurrent):
     Blocks of one size form a `ParaRNN` layer. Layer l > 1 takes the outputs of all blocks of layer
     l - 1 as its x.
 
+    Outputs and states are ordered by block size, within a size by field as in `ParaRNN`.
+    `contributions` number blocks in this order, recurrence features from 1 within each size. The
+    time of a step grows with the largest size (Theorem 2).
+
     Parameters
     ----------
     input_size : int
@@ -54,12 +58,6 @@ class UnequalParaRNN(LayeredRecurrent):
     TypeError, ValueError
         If a size is not a positive integer, sizes do not fill `hidden_size`, or another argument
         is not one of `ParaRNN`.
-
-    Notes
-    -----
-    Outputs and states are ordered by block size, within a size by field as in `ParaRNN`.
-    `contributions` number blocks in this order, recurrence features from 1 within each size. The
-    time of a step grows with the largest size (Theorem 2).
 
     References
     ----------

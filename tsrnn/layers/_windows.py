@@ -16,25 +16,9 @@ class Windows:
 
     Windows are counted from the start of each sequence: after n steps, the next step has the phase
     n mod W. Tensors by window have shape (B, G, W, d), and the first window starts with `phase` old
-    steps. Tensors with the previous window have shape (B, 1 + G, W, d).
-
-    Parameters
-    ----------
-    seen : integer Tensor of shape (B,)
-        Number of old steps; beyond W only the phase matters.
-    lengths : integer Tensor of shape (B,)
-        Number of new steps.
-    steps : int
-        Largest number T of new steps.
-    window : int
-        W.
-
-    Attributes
-    ----------
-    complete : integer Tensor of shape (B,)
-        Number of complete windows among the G.
-    fresh : bool Tensor of shape (B,)
-        True if no window precedes the G windows.
+    steps. Tensors with the previous window have shape (B, 1 + G, W, d). `seen` (B,) is the number
+    of old steps, `lengths` (B,) of new ones, at most `steps`. `complete` (B,) counts the complete
+    windows among the G; `fresh` (B,) is True if no window precedes them.
     """
 
     def __init__(self, seen: Tensor, lengths: Tensor, steps: int, window: int) -> None:

@@ -44,20 +44,11 @@ HOPELESS = -15.0  # log Bayes factor of the first choices below which the search
 
 
 class Autoregression(NamedTuple):
-    """Gaussian process of a row given earlier rows.
-
-    Attributes
-    ----------
-    lags : tuple of int
-    length_scale : float or None
-        Length scale in standard deviations of the series; None for a linear function.
-    noise : float
-        Noise variance over the squared scale of the function.
-    """
+    """Gaussian process of a row given earlier rows."""
 
     lags: tuple[int, ...]
-    length_scale: float | None
-    noise: float
+    length_scale: float | None  # in standard deviations of the series; None: linear
+    noise: float  # variance over the squared scale of the function
 
     @property
     def name(self) -> str:
@@ -68,24 +59,15 @@ class Autoregression(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AutoregressionForecasts:
-    """Forecasts of h rows by a mixture of autoregressions.
+    """Forecasts of h rows by a mixture of autoregressions; `best` is the most probable.
 
-    Attributes
-    ----------
-    mean, deviation : ndarray of shape (h,)
-        Of the predictive distributions.
-    log_density : ndarray of shape (n,)
-        Logarithm of the predictive density of each observed row given the rows before it; NaN of
-        the first rows and those after a gap.
-    best : Autoregression
-        Of the largest posterior probability.
-    drift : float
-        Difference of the means of both halves of the rows, over their deviation: autoregressions
-        return to the mean of all.
+    `log_density`, shape (n,), is the log predictive density of each observed row given the rows
+    before it; NaN of the first rows and those after a gap. `drift` is the difference of the means
+    of both halves of the rows, over their deviation: autoregressions return to the mean of all.
     """
 
-    mean: np.ndarray
-    deviation: np.ndarray
+    mean: np.ndarray  # of the predictive distributions, (h,)
+    deviation: np.ndarray  # (h,)
     log_density: np.ndarray
     best: Autoregression
     drift: float
@@ -106,28 +88,15 @@ class _Fit(NamedTuple):
 def autoregress(
     values: np.ndarray, season_length: int, h: int, log_evidence: np.ndarray | None = None
 ) -> AutoregressionForecasts | None:
-    """Forecast a series by nonlinear autoregressions of its last rows.
+    """Forecast a series (T,), NaN if missing, by nonlinear autoregressions of its last 256 rows.
 
     A coordinate search runs over lags, length scale and noise. All models tried are averaged by
     posterior probabilities, at each step from the likelihood of forecasts with this horizon, whose
-    errors are treated as independent although they overlap.
-
-    Parameters
-    ----------
-    values : array_like of shape (T,)
-        Rows, NaN if missing; the last 256 are used.
-    season_length : int
-        1 for none; some choices include lags around the season.
-    h : int
-    log_evidence : ndarray of shape (n,), optional
-        Log likelihood of competing models up to each of the last n observed rows, which ends the
-        search early if the first choices are hopeless.
-
-    Returns
-    -------
-    AutoregressionForecasts or None
-        Forecasts of up to 1,000 steps. None for fewer than 20 rows, a constant series, gaps that
-        leave fewer than half of the rows with all lags, or far better competing models.
+    errors are treated as independent although they overlap. `log_evidence` is the log likelihood of
+    competing models up to each of the last n observed rows: it ends the search early if the first
+    choices are hopeless. Forecasts have up to 1,000 steps. None for fewer than 20 rows, a constant
+    series, gaps that leave fewer than half of the rows with all lags, or far better competing
+    models.
     """
     values = np.asarray(values, float)
     if values.ndim != 1:

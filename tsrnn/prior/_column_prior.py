@@ -206,6 +206,15 @@ class ColumnPrior:
     .. math:: y_t = n_t + \sum_j \beta_j f_j(x_{1:t, j}) \quad \text{or} \quad
         y_t = n_t \exp \sum_j \beta_j f_j(x_{1:t, j})
 
+    Columns are autoregressions, random walks, seasonal weather, promotions, moving holidays and
+    laws that come into force. Responses are linear, above a threshold, squared, lagged, lasting,
+    products of two columns, or none. As in a panel, the series of a sample share the kinds and
+    responses of their columns.
+
+    The standard deviation of an effect, over the mean absolute change of the series, is
+    log-uniform on (0.3, 5) with random sign. It varies over the series of a sample by a lognormal
+    factor with log standard deviation 0.3. Effects are factors in half of the positive series.
+
     Parameters
     ----------
     columns : mapping of str to callable, or sequence of str, optional
@@ -220,17 +229,6 @@ class ColumnPrior:
     See Also
     --------
     SeriesPrior : Prior of the series n.
-
-    Notes
-    -----
-    Columns are autoregressions, random walks, seasonal weather, promotions, moving holidays and
-    laws that come into force. Responses are linear, above a threshold, squared, lagged, lasting,
-    products of two columns, or none. As in a panel, the series of a sample share the kinds and
-    responses of their columns.
-
-    The standard deviation of an effect, over the mean absolute change of the series, is
-    log-uniform on (0.3, 5) with random sign. It varies over the series of a sample by a lognormal
-    factor with log standard deviation 0.3. Effects are factors in half of the positive series.
 
     Examples
     --------

@@ -31,19 +31,12 @@ LEAST_DEVIATION = 1e-13  # over the largest forecast: smaller ones are rounding 
 class CombinerInputs(NamedTuple):
     """Inputs of the combiner: forecasts of K models from O origins, the prior as the last.
 
-    Attributes
-    ----------
-    state : Tensor of shape (O, D)
-        State of the prior network at the origin.
-    distances : Tensor of shape (O, K, h)
-        Forecasts less the prior's median, over its standard deviation; 0 for missing forecasts.
-    known : Tensor of shape (O, K)
-        Mask of the models with forecasts.
+    Distances are forecasts less the prior's median, over its standard deviation; 0 if missing.
     """
 
-    state: Tensor
-    distances: Tensor
-    known: Tensor
+    state: Tensor  # of the prior network at the origin, (O, D)
+    distances: Tensor  # (O, K, h)
+    known: Tensor  # mask of the models with forecasts, (O, K)
 
     @classmethod
     def of(cls, prior: Forecasts, forecasts: np.ndarray) -> CombinerInputs:
@@ -57,31 +50,17 @@ class CombinerInputs(NamedTuple):
 
 
 class CombinerWeights(NamedTuple):
-    """Weights of the models and factors of the quantiles from O origins.
+    """Weights of the models, the prior as the last, which sum to one, and factors by origin.
 
-    Attributes
-    ----------
-    weights : Tensor of shape (O, K, h)
-        Weights of the models, the prior as the last, which sum to one.
-    factors : Tensor of shape (O, 15, h)
-        Factors of the distances of the prior's quantiles from its median.
+    The factors multiply the distances of the prior's quantiles from its median.
     """
 
-    weights: Tensor
-    factors: Tensor
+    weights: Tensor  # (O, K, h)
+    factors: Tensor  # (O, 15, h)
 
 
 def prior_deviation(prior: Forecasts) -> np.ndarray:
-    """Standard deviation of the normal distribution with the prior's 80 percent interval.
-
-    Parameters
-    ----------
-    prior : Forecasts
-
-    Returns
-    -------
-    ndarray of shape (U, h)
-    """
+    """Standard deviation (U, h) of the normal distribution with the prior's 80 percent interval."""
     low, high = INNER
     deviation = (prior.quantiles[:, high] - prior.quantiles[:, low]) / INNER_WIDTH
     largest = np.abs(prior.median).max(1, keepdims=True)
@@ -98,19 +77,11 @@ class CombinerNetwork(nn.Module):
 
     Here :math:`h_t` is the state of the prior network, z are the forecasts relative to the prior's,
     m is their median and d their mean distance from it. Weights decrease with the distance from the
-    median of the models: before training the combination lies between mean and median, and
-    training moves it little. The step enters by two curves and by means of z up to the step, which
-    are defined for any horizon. The quantiles are the prior's, moved to the combination, with
-    distances multiplied by :math:`e^{s_k(h_t, z_t)} (1 + d_{tk})^g` on each side.
-
-    Parameters
-    ----------
-    state_size : int
-        Size of the state of the prior network.
-    width : int, default 16
-        Width of the layer between the inputs and the weights.
-    dropout : float, default 0
-        Share of the inputs that are dropped in a training step.
+    median of the models: before training the combination lies between mean and median, and training
+    moves it little. The step enters by two curves and by means of z up to the step, which are
+    defined for any horizon. The quantiles are the prior's, moved to the combination, with distances
+    multiplied by :math:`e^{s_k(h_t, z_t)} (1 + d_{tk})^g` on each side. A layer of `width` units
+    lies between the inputs and the weights; in training, the share `dropout` of inputs is 0.
     """
 
     def __init__(self, state_size: int, width: int = 16, dropout: float = 0.0) -> None:
@@ -166,19 +137,11 @@ class CombinerNetwork(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Combined:
-    """Combined forecasts of h rows of U units.
+    """Combined forecasts of h rows of U units, with the quantiles at `PROBABILITIES`."""
 
-    Attributes
-    ----------
-    median : ndarray of shape (U, h)
-    quantiles : ndarray of shape (U, 15, h)
-        Quantiles at `PROBABILITIES`.
-    weights : ndarray of shape (U, K, h)
-    """
-
-    median: np.ndarray
-    quantiles: np.ndarray
-    weights: np.ndarray
+    median: np.ndarray  # (U, h)
+    quantiles: np.ndarray  # (U, 15, h)
+    weights: np.ndarray  # (U, K, h)
 
     def at(self, probabilities: Sequence[float]) -> np.ndarray:
         """Quantiles (U, n, h) at n probabilities between 0 and 1."""
@@ -187,16 +150,7 @@ class Combined:
 
 @dataclass(frozen=True, eq=False)
 class TrainedCombiner(TrainedNetwork):
-    """Pretrained network of a combination.
-
-    Attributes
-    ----------
-    weights : dict of str to ndarray
-    size : dict of str to int
-        Arguments of `CombinerNetwork`.
-    description : str
-        Sentence that names the training data.
-    """
+    """Pretrained network of a combination; `size` has the arguments of `CombinerNetwork`."""
 
     prefix = "combiner."
     noun = "network of a combination"
@@ -219,17 +173,7 @@ class TrainedCombiner(TrainedNetwork):
 
 
 def trained_combiner(path: str | Path | None = None) -> TrainedCombiner:
-    """Read a pretrained network of a combination.
-
-    Parameters
-    ----------
-    path : str or Path, optional
-        File written by `TrainedCombiner.save`; by default the one of the package.
-
-    Returns
-    -------
-    TrainedCombiner
-    """
+    """Read a network written by `TrainedCombiner.save`, by default the network of the package."""
     if path is not None:
         return TrainedCombiner.read(path)
     return TrainedCombiner.shipped("combiner.safetensors")

@@ -84,23 +84,9 @@ def structural_components(
     are first-order approximations. The weights are those of the forecast from the last row; rows
     up to it have the weights of its first step.
 
-    Parameters
-    ----------
-    prior : TrainedPrior
-    values : ndarray of shape (U, T)
-        Rows of each unit, left-aligned; NaN where a row is missing, at least three are observed;
-        finite padding after the end.
-    lengths : integer ndarray of shape (U,)
-    season_length : int
-        1 for none, at most 60.
-    h : int
-        Steps ahead, at least 1.
-    earlier : ndarray of shape (U, B), optional
-        Rows before the first column, as in `TrainedPrior.forecast`.
-
-    Returns
-    -------
-    Components
+    Rows (U, T) are left-aligned: NaN where a row is missing, at least three observed, finite
+    padding after the end. `earlier` (U, B) has rows before the first column, as in
+    `TrainedPrior.forecast`. The season length is 1 for none, at most 60.
     """
     n_units, longest = values.shape
     states, errors = np.full((2, n_units, longest + h, len(STATES)), np.nan)
@@ -141,21 +127,9 @@ def weighted_components(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Components of S units with the same observed rows.
 
-    Parameters
-    ----------
-    values : ndarray of shape (S, K)
-    observed : integer ndarray of shape (K,)
-        Indices of the observed rows, from 0.
-    counts : integer ndarray of shape (S,)
-        Number of the first `observed` rows that each unit has.
-    season_length : int
-    weights : ndarray of shape (S, 2 J, h)
-        Weights of the models by step after the last observed row.
-
-    Returns
-    -------
-    states, errors : ndarray of shape (S, T + h, 4)
-    parts : ndarray of shape (S, h, 4)
+    `values` has the K observed rows (S, K), `observed` their indices from 0, and `counts` how many
+    of them each unit has. `weights` (S, 2 J, h) are the models' by step after the last observed
+    row. Returns states and errors, shape (S, T + h, 4), and parts, shape (S, h, 4).
     """
     h, series = weights.shape[-1], np.arange(len(values))[:, None]
     ends = observed[counts - 1] + 1
@@ -195,19 +169,10 @@ def weighted_components(
 
 @dataclass(frozen=True, eq=False)
 class LastRows:
-    """Scaled rows of S units, with the scales at their last rows.
+    """Scaled rows (S, 2, K) of S units, with the scales at their last rows.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (S, 2, K)
-    first, beginning : ndarray of shape (S,)
-        Value of the first row; `beginning` is 1 if it is not positive.
-    last, change : ndarray of shape (S,)
-        Value of the last row, and the mean absolute change up to it.
-    positive : boolean ndarray of shape (S,)
-        Mask of the units with positive values only.
-    first_squares : ndarray of shape (S, 2)
-        Sum of squares of the noise prior.
+    `beginning` is the value of the first row, or 1 if that is not positive; `change` is the mean
+    absolute change up to the last row.
     """
 
     rows: np.ndarray
@@ -215,8 +180,8 @@ class LastRows:
     beginning: np.ndarray
     last: np.ndarray
     change: np.ndarray
-    positive: np.ndarray
-    first_squares: np.ndarray
+    positive: np.ndarray  # units with positive values only, (S,)
+    first_squares: np.ndarray  # sum of squares of the noise prior, (S, 2)
 
     @classmethod
     def of(

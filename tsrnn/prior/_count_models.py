@@ -79,17 +79,7 @@ NO_SEASON, WITH_SEASON, HURDLE = 0.5, 0.2, 0.3
 
 @lru_cache(maxsize=16)
 def count_models(season_length: int) -> tuple[CountModel, ...]:
-    """Models of counts for a season length, in the order of their weights.
-
-    Parameters
-    ----------
-    season_length : int
-        Rows of a season, 1 for none.
-
-    Returns
-    -------
-    tuple of CountModel
-    """
+    """Models of counts for a season length, 1 for none, in the order of their weights."""
     models = [
         CountModel(_name(dispersion, change), dispersion, change)
         for dispersion in DISPERSIONS
@@ -480,6 +470,12 @@ def count_forecasts(
     Level and season are updated by linear Bayes estimation. Without a season, with W = 0 and
     infinite r, the update is the exact gamma posterior.
 
+    A negative binomial of size r with a gamma mean is approximated by the negative binomial with
+    the same mean and variance, of size s with :math:`1 + 1/s = (1 + 1/r)(1 + q)`. Hurdle models
+    combine a beta filter of the occurrence of demand with the same models of sizes less one.
+    Missing rows propagate the level without an update. The first level has the mean of the panel,
+    moved to within two standard errors of the series.
+
     Parameters
     ----------
     values : ndarray of shape (U, T)
@@ -502,14 +498,6 @@ def count_forecasts(
     ------
     ValueError
         If a value is no count, or if the hyperprior is of another season.
-
-    Notes
-    -----
-    A negative binomial of size r with a gamma mean is approximated by the negative binomial with
-    the same mean and variance, of size s with :math:`1 + 1/s = (1 + 1/r)(1 + q)`. Hurdle models
-    combine a beta filter of the occurrence of demand with the same models of sizes less one.
-    Missing rows propagate the level without an update. The first level has the mean of the panel,
-    moved to within two standard errors of the series.
 
     References
     ----------
@@ -557,17 +545,7 @@ def count_forecasts(
 
 
 def are_counts(values: np.ndarray) -> np.ndarray:
-    """Mask of the values that are counts or NaN.
-
-    Parameters
-    ----------
-    values : ndarray
-
-    Returns
-    -------
-    ndarray of bool
-        Mask of the same shape, True for integers from 0 to 1e12 and for NaN.
-    """
+    """Mask of the values that are NaN or integers from 0 to 1e12."""
     whole = (values >= 0) & (values <= LARGEST_COUNT) & (values == np.floor(values))
     return whole | np.isnan(values)
 

@@ -17,6 +17,10 @@ def counts(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     .. math:: y_t \sim \mathrm{Poisson}(\lambda \mu_t u_t), \qquad
         u_t \sim \mathrm{Gamma}(\kappa, 1 / \kappa)
 
+    :math:`\mu_t` is a `structural` series, :math:`\lambda` log-uniform on (0.3, 300). In half of
+    the series :math:`u_t = 1`; in the others :math:`\kappa`, the size of the negative binomial, is
+    log-uniform on (0.5, 30). Constant series are NaN, and `SeriesPrior` draws them again.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -25,12 +29,6 @@ def counts(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    :math:`\mu_t` is a `structural` series, :math:`\lambda` log-uniform on (0.3, 300). In half of
-    the series :math:`u_t = 1`; in the others :math:`\kappa`, the size of the negative binomial, is
-    log-uniform on (0.5, 30). Constant series are NaN, and `SeriesPrior` draws them again.
 
     Examples
     --------
@@ -56,6 +54,10 @@ def intermittent(
     .. math:: y_t = o_t z_t, \qquad o_t \sim \mathrm{Bernoulli}(p_t), \qquad
         z_t - 1 \sim \mathrm{Poisson}(\lambda u_t)
 
+    :math:`p_t` is a log-uniform variable on (0.05, 0.9) times a `random_walk` series, at most 1, so
+    that demand grows, fades and has seasons. :math:`\lambda` is log-uniform on (0.2, 50);
+    :math:`u_t` is as in `counts`. Constant series are NaN, and `SeriesPrior` draws them again.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -64,12 +66,6 @@ def intermittent(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    :math:`p_t` is a log-uniform variable on (0.05, 0.9) times a `random_walk` series, at most 1, so
-    that demand grows, fades and has seasons. :math:`\lambda` is log-uniform on (0.2, 50);
-    :math:`u_t` is as in `counts`. Constant series are NaN, and `SeriesPrior` draws them again.
 
     Examples
     --------

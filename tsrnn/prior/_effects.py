@@ -95,17 +95,15 @@ class Candidate(NamedTuple):
 class ColumnEffects:
     """Regression of U units on columns, where a unit is one target of one series.
 
+    Coefficients are those of the scaled columns, in the units of the target or of its logarithm.
+
     Attributes
     ----------
-    terms : tuple of Term
     location, scale : ndarray of shape (p,)
         In-sample mean and standard deviation of each column of the design matrix.
     alike : str
         Scale on which series have similar effects: "changes" for multiples of their mean change,
         "units" of the data, or "logarithms" for factors.
-    coefficient : ndarray of shape (U, p)
-        Coefficients of the scaled columns, in the units of the target or of its logarithm.
-    covariance : ndarray of shape (U, p, p)
     widening : ndarray of shape (U,)
         Factor of the interval widths for the degrees of freedom used by the coefficients.
     share : ndarray of shape (n_terms,)
@@ -118,8 +116,8 @@ class ColumnEffects:
     location: np.ndarray
     scale: np.ndarray
     alike: str
-    coefficient: np.ndarray
-    covariance: np.ndarray
+    coefficient: np.ndarray  # (U, p)
+    covariance: np.ndarray  # (U, p, p)
     widening: np.ndarray
     share: np.ndarray
     panel: PanelPrior | None = None
@@ -184,23 +182,7 @@ def check_effects(
 ) -> dict[Any, tuple[str, ...]]:
     """Validate the argument `effects` and return the kinds of effects by column.
 
-    Parameters
-    ----------
-    effects : mapping or None
-        Mapping from columns to "linear", "smooth", "lagged", "none", or a list of these.
-    names : sequence
-        Exogenous columns of the data.
-    known_ahead : sequence
-        Columns whose future is known.
-
-    Returns
-    -------
-    dict of tuple
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `effects` is no mapping from columns to kinds.
+    `effects` maps columns to "linear", "smooth", "lagged", "none", or a list of these.
     """
     if effects is None:
         return {}
@@ -245,35 +227,14 @@ def fit_effects(
 ) -> ColumnEffects:
     """Select terms and estimate their coefficients.
 
-    Parameters
-    ----------
-    values : sequence of ndarray of shape (T, C)
-        Rows of each series; NaN where a value is missing.
-    exog : sequence of ndarray of shape (T, k)
-        Columns of each series; NaN where a value is missing. Smooth columns are interpolated for
-        estimation; otherwise rows in which a term needs a missing value are dropped. If fewer than
-        a third of the rows remained, the columns with most missing values are dropped with a
-        warning.
-    phases : sequence of ndarray of shape (T, 3)
-        Elapsed shares of the day, week and year; zeros for rows without dates.
-    names : sequence
-        Names of the columns.
-    known_ahead : sequence of bool
-        True for columns whose future is known; other columns have lagged effects only.
-    season_length : int
-    steps_per_day : float
-        Rows in a day, 1 / 7 for weeks; 0 for rows without dates.
-    effects : mapping, optional
-        Kinds of effects by column; by default selected by evidence.
-    factors : bool
-        True to force effects of positive values to be factors.
-    static : ndarray of shape (S, n), optional
-        Static columns of the series, NaN where a value is missing. Coefficients may depend on
-        them, except for long series.
-
-    Returns
-    -------
-    ColumnEffects
+    Series have values (T, C), columns (T, k) and phases (T, 3): elapsed shares of the day, week and
+    year, zeros for rows without dates. NaN marks missing values. Smooth columns are interpolated
+    for estimation; otherwise rows in which a term needs a missing value are dropped. If fewer than
+    a third of the rows remained, the columns with most missing values are dropped with a warning.
+    Columns that are not known ahead have lagged effects only. `steps_per_day` is 1 / 7 for weeks
+    and 0 without dates. `effects`, kinds by column, are selected by evidence by default; `factors`
+    forces effects of positive values to be factors. Coefficients may depend on the static columns
+    (S, n), except for long series.
     """
     exog = interpolated(exog)
     longest = max(map(len, values))
@@ -388,18 +349,8 @@ def short_candidates(
 def year_is_a_season(n_rows: int, steps_per_day: float) -> bool:
     """Return True if the year may be a season of days or weeks without columns.
 
-    Series must be short, and longer than two years, to distinguish a season from a trend.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the longest series.
-    steps_per_day : float
-        Rows in a day, 1 / 7 for weeks; 0 for rows without dates.
-
-    Returns
-    -------
-    bool
+    The longest series must be short, and longer than two years, to distinguish a season from a
+    trend. `steps_per_day` is as in `fit_effects`.
     """
     return 0.1 < steps_per_day <= 1 and YEARS_ALONE * DAYS_IN_YEAR * steps_per_day < n_rows <= LONG
 
@@ -491,34 +442,20 @@ def long_terms(
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Data for the estimation of effects.
+    """Data for the estimation of effects, as in `fit_effects`.
 
-    Attributes
-    ----------
-    values, exog, phases : sequence of ndarray
-        As in `fit_effects`.
-    season_length : int
-    long : bool
-        True if errors are autoregressions; else they follow the structural models.
-    size : ndarray of shape (U,)
-        Mean absolute change of each unit, 1 for a constant.
-    varies : ndarray of shape (U,)
-        False for constants, which have no effects.
-    positive : bool
-        True if all values are positive, so that logarithms are a scale.
-    factors : bool
-        True if logarithms are the only scale.
+    `size` is the mean absolute change of each unit, 1 for a constant, which has no effects.
     """
 
     values: Sequence[np.ndarray]
     exog: Sequence[np.ndarray]
     phases: Sequence[np.ndarray]
     season_length: int
-    long: bool
+    long: bool  # errors are autoregressions; else they follow the structural models
     size: np.ndarray
     varies: np.ndarray
-    positive: bool
-    factors: bool = False
+    positive: bool  # all values are positive, so that logarithms are a scale
+    factors: bool = False  # logarithms are the only scale
 
     @classmethod
     def of(
@@ -932,15 +869,9 @@ def select_products(
     """Select products of terms with standardised static columns (U, n) by evidence.
 
     Coefficients vary around the panel mean, with strengths that are averaged over. Without this
-    variation, any static column would explain the differences of a few units.
-
-    Returns
-    -------
-    scale : int
-        Best scale of the products; the argument if none is selected.
-    products : tuple of Product
-    posterior : Posterior
-        Posterior of the panel means and of the coefficients of the products.
+    variation, any static column would explain the differences of a few units. Returns the best
+    scale (the argument if no product is selected), the products, and the posterior of the panel
+    means and of the coefficients of the products.
     """
     by_scale = likeliest(moments, strength)
 

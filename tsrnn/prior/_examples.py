@@ -25,30 +25,12 @@ PANEL_RATE = 3e-4  # to a panel: smaller, since series share the shocks of their
 
 
 def window_rows(season_length: int) -> int:
-    """Number of last rows that the prior network reads: 100 plus twelve seasons, at most 400.
-
-    Parameters
-    ----------
-    season_length : int
-
-    Returns
-    -------
-    int
-    """
+    """Number of last rows that the prior network reads: 100 plus twelve seasons, at most 400."""
     return min(100 + 12 * season_length, 400)
 
 
 def trained_steps(season_length: int) -> int:
-    """Horizon of the training: two seasons, at least 8 and at most 48 rows.
-
-    Parameters
-    ----------
-    season_length : int
-
-    Returns
-    -------
-    int
-    """
+    """Horizon of the training: two seasons, at least 8 and at most 48 rows."""
     return max(8, min(2 * season_length, 48))
 
 
@@ -121,19 +103,10 @@ class Batch:
 
 
 def training_origins(values: np.ndarray, season_length: int) -> np.ndarray:
-    """Rows of the last window of a series that training may forecast from.
+    """Rows of the last window of a series (T,) that training may forecast from.
 
     An origin is the fourth row or later, is followed by at least a third of `trained_steps`, and
     comes after the first change, without which the series has no scale.
-
-    Parameters
-    ----------
-    values : ndarray of shape (T,)
-    season_length : int
-
-    Returns
-    -------
-    integer ndarray
     """
     h, window = trained_steps(season_length), window_rows(season_length)
     values = np.asarray(values, float)[-(window + h) :]

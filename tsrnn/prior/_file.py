@@ -19,14 +19,8 @@ from safetensors.numpy import save_file
 class TrainedNetwork:
     """Abstract base of pretrained networks.
 
-    Attributes
-    ----------
-    weights : dict of str to ndarray
-        Weights by their names in the network.
-    size : dict of str to int or str
-        Arguments of the network.
-    description : str
-        Sentence that names the training data.
+    `weights` are by their names in the network, `size` has its arguments, and `description` is a
+    sentence that names the training data.
     """
 
     weights: dict[str, np.ndarray]

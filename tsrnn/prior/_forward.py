@@ -47,20 +47,13 @@ Array = TypeVar("Array")
 class Predictive(NamedTuple, Generic[Array]):
     """Predictive distributions of h rows from O origins, in the units of `Evidence`.
 
-    Attributes
-    ----------
-    median : Tensor or ndarray of shape (O, h)
-    quantiles : Tensor or ndarray of shape (O, len(PROBABILITIES), h)
-    weights : Tensor or ndarray of shape (O, J, h)
-        Weights of the structural models in the median.
-    state : Tensor or ndarray of shape (O, D)
-        Inputs and recurrent state at each origin, from which the weights are computed.
+    The state has the inputs and the recurrent state, from which the weights are computed.
     """
 
-    median: Array
-    quantiles: Array
-    weights: Array
-    state: Array
+    median: Array  # (O, h)
+    quantiles: Array  # (O, len(PROBABILITIES), h)
+    weights: Array  # of the structural models in the median, (O, J, h)
+    state: Array  # (O, D)
 
 
 def weight_shapes(
@@ -98,12 +91,8 @@ def predict(
 ) -> Predictive[np.ndarray]:
     """Predictive distributions from O rows of S series, as `PriorNetwork.forward` gives them.
 
-    Parameters
-    ----------
-    weights : mapping of str to ndarray
-        Weights of a network with the cell "rnn", in the precision to compute in.
-    features, series, rows, season_length, forecasts, deviations, log_likelihood
-        As in `PriorNetwork.forward`.
+    The weights belong to a network with the cell "rnn", in the precision to compute in; the other
+    arguments are those of `PriorNetwork.forward`.
     """
     # Layer normalisation in place: features of a panel are larger than the cache.
     inputs = features - features.mean(-1, keepdims=True)

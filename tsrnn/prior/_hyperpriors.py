@@ -67,6 +67,14 @@ _WIDE = 0.25
 def hyperprior(season_length: int) -> Hyperprior:
     r"""Sizes of growth, steps, noise and seasons for a season length.
 
+    Growth is ``growth`` plus ``spread`` times Student's t with 3 degrees of freedom, clipped to
+    plus and minus 0.2 in a row. Standard deviations of steps and noise are log-uniform on ``step``
+    and ``noise``. Amplitudes of seasons are lognormal around ``amplitude`` with log standard
+    deviation 1, at most 1. A prior must be wider than the data it was calibrated on: a quarter of
+    the series draws steps from (0.001, 0.15), noise from (0.001, 0.3) and amplitudes from
+    (0.01, 0.8) for any season. With R for ``rows``, growth is multiplied by
+    :math:`\min(1, R / T)` and steps by the square root.
+
     Parameters
     ----------
     season_length : int
@@ -76,16 +84,6 @@ def hyperprior(season_length: int) -> Hyperprior:
     Returns
     -------
     Hyperprior
-
-    Notes
-    -----
-    Growth is ``growth`` plus ``spread`` times Student's t with 3 degrees of freedom, clipped to
-    plus and minus 0.2 in a row. Standard deviations of steps and noise are log-uniform on ``step``
-    and ``noise``. Amplitudes of seasons are lognormal around ``amplitude`` with log standard
-    deviation 1, at most 1. A prior must be wider than the data it was calibrated on: a quarter of
-    the series draws steps from (0.001, 0.15), noise from (0.001, 0.3) and amplitudes from
-    (0.01, 0.8) for any season. With R for ``rows``, growth is multiplied by
-    :math:`\min(1, R / T)` and steps by the square root.
 
     Examples
     --------

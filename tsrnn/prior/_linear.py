@@ -31,17 +31,6 @@ def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
 
     with the states of Hyndman et al. (2008), Tables 2.2 and 2.3.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    n_series, n_rows, season_length : int
-
-    Returns
-    -------
-    ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
     Errors are additive or multiplicative with equal probabilities. Trends are none, additive,
     additive damped, multiplicative or multiplicative damped with probabilities 0.3, 0.25, 0.25,
     0.1, 0.1. Seasons have the probability of `hyperprior`, and are additive or multiplicative.
@@ -53,6 +42,15 @@ def ets(rng: np.random.Generator, n_series: int, n_rows: int, season_length: int
     uniform on (0.8, 0.98). :math:`\sigma` is a step of `hyperprior` if :math:`\alpha > 1/2`, else
     its noise. Seasons come from `season_shapes` with the amplitude of `hyperprior`. Paths that are
     not positive throughout are taken as logarithms.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_series, n_rows, season_length : int
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_rows)
 
     Examples
     --------
@@ -123,26 +121,14 @@ def ets_paths(
     trend: str = "none",
     season: str = "none",
 ) -> np.ndarray:
-    r"""Simulate one class of exponential smoothing.
+    r"""Simulate one class of exponential smoothing, shape (n_rows, n_series).
 
-    Parameters
-    ----------
-    noise : ndarray of shape (n_rows, n_series)
-        Errors; relative ones where `error` is "mul".
-    states : ndarray of shape (2 + m, n_series)
-        Level and growth before the first row, and the season of the first m rows. The growth of
-        a multiplicative trend is a factor.
-    parameters : ndarray of shape (4, n_series)
-        :math:`\alpha, \beta, \gamma, \phi`.
-    error : {"add", "mul"}
-    trend : {"none", "add", "mul"}
-        Damped where :math:`\phi` is below 1.
-    season : {"none", "add", "mul"}
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_series)
-        NaN or infinite after a value that is not positive, in multiplicative classes.
+    Errors `noise` (n_rows, n_series) are relative where `error` is "mul". `states` (2 + m,
+    n_series) are level and growth before the first row, and the season of the first m rows; the
+    growth of a multiplicative trend is a factor. `parameters` (4, n_series) are :math:`\alpha,
+    \beta, \gamma, \phi`; a trend is damped where :math:`\phi` is below 1. Error, trend and season
+    are "add", "mul" or "none". In multiplicative classes, paths are NaN or infinite after a value
+    that is not positive.
     """
     alpha, beta, gamma, phi = parameters
     level, growth, pattern = states[0], states[1], states[2:].copy()
@@ -168,7 +154,7 @@ def ets_paths(
 def draw_poles(
     rng: np.random.Generator, n_series: int, largest: float | np.ndarray = 0.99
 ) -> np.ndarray:
-    r"""Draw AR(4) coefficients by poles inside the unit circle.
+    r"""Draw AR(4) coefficients (4, n_series) by poles inside the unit circle.
 
     .. math:: \phi(B) = (1 - r_1 B)(1 - r_2 B)(1 - 2 \rho \cos \omega B + \rho^2 B^2)
 
@@ -176,18 +162,6 @@ def draw_poles(
     0.25. Moduli are `largest` times :math:`1 - u`, u log-uniform on (0.01, 1), which covers poles
     near the circle and far from it. A real pole is negative with probability 0.25;
     :math:`\omega` is uniform on :math:`(0, \pi)`.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    n_series : int
-    largest : float or ndarray of shape (n_series,)
-        Bound of the moduli.
-
-    Returns
-    -------
-    ndarray of shape (4, n_series)
-        :math:`\phi_1` to :math:`\phi_4` in :math:`x_t = \sum_k \phi_k x_{t-k} + \varepsilon_t`.
     """
     modulus = largest * (1 - np.exp(rng.uniform(np.log(0.01), 0, (3, n_series))))
     present = rng.random((3, n_series)) < np.array([[0.6], [0.15], [0.25]])
@@ -241,6 +215,14 @@ def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     .. math:: \phi(B) (1 - \Phi B^m) (1 - B)^d (1 - B^m)^D (y_t - s_t - g t) =
         \theta(B) (1 - \Theta B^m) \sigma \varepsilon_t
 
+    d is 0, 1, 2 with probabilities 0.35, 0.55, 0.1. With a season, D is 1 with probability 0.3.
+    :math:`\phi` comes from `draw_poles` with moduli up to 0.99, 0.9, 0.6 for d = 0, 1, 2;
+    :math:`\theta` with moduli up to 0.9, times -1, 0 or 1. :math:`\Phi` is uniform on (-0.3, 0.9)
+    in half of the series with D = 0, else 0; :math:`\Theta` is uniform on (0.3, 1) if D is 1, else
+    0. :math:`\sigma` is the noise of `hyperprior` times :math:`\phi(1)^{1/2}` if d + D = 0, its
+    step if d + D = 1, a tenth of the step if d + D > 1. Season :math:`s_t` and growth g come from
+    `hyperprior`. Series are made positive as in `compose`.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -249,16 +231,6 @@ def sarima(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    d is 0, 1, 2 with probabilities 0.35, 0.55, 0.1. With a season, D is 1 with probability 0.3.
-    :math:`\phi` comes from `draw_poles` with moduli up to 0.99, 0.9, 0.6 for d = 0, 1, 2;
-    :math:`\theta` with moduli up to 0.9, times -1, 0 or 1. :math:`\Phi` is uniform on (-0.3, 0.9)
-    in half of the series with D = 0, else 0; :math:`\Theta` is uniform on (0.3, 1) if D is 1, else
-    0. :math:`\sigma` is the noise of `hyperprior` times :math:`\phi(1)^{1/2}` if d + D = 0, its
-    step if d + D = 1, a tenth of the step if d + D > 1. Season :math:`s_t` and growth g come from
-    `hyperprior`. Series are made positive as in `compose`.
 
     Examples
     --------
@@ -318,6 +290,10 @@ def structural(
 
     with season and noise from `compose`.
 
+    :math:`\sigma_\mu` is the step of `hyperprior`, :math:`\sigma_b` a tenth of another draw of it;
+    :math:`\phi` is 1 in half of the series, else uniform on (0.8, 0.99); :math:`b_0` is the growth
+    of `hyperprior`; :math:`\eta` comes from `innovations`.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -326,12 +302,6 @@ def structural(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    :math:`\sigma_\mu` is the step of `hyperprior`, :math:`\sigma_b` a tenth of another draw of it;
-    :math:`\phi` is 1 in half of the series, else uniform on (0.8, 0.99); :math:`b_0` is the growth
-    of `hyperprior`; :math:`\eta` comes from `innovations`.
 
     Examples
     --------
@@ -358,6 +328,10 @@ def random_walk(
 
     .. math:: \mu_t = \mu_{t-1} + g + u_t, \qquad u_t = \phi u_{t-1} + \sigma \varepsilon_t
 
+    g and :math:`\sigma` are growth and step of `hyperprior`; :math:`\phi` is uniform on (-0.2, 0.8)
+    in 70 percent of the series, else 0; :math:`\varepsilon` comes from `innovations`. The path
+    passes through `compose`, with noise in 40 percent of the series.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -366,12 +340,6 @@ def random_walk(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    g and :math:`\sigma` are growth and step of `hyperprior`; :math:`\phi` is uniform on (-0.2, 0.8)
-    in 70 percent of the series, else 0; :math:`\varepsilon` comes from `innovations`. The path
-    passes through `compose`, with noise in 40 percent of the series.
 
     Examples
     --------

@@ -20,19 +20,10 @@ TINY = 1e-12  # avoids division by zero widths
 
 
 class Mixture(NamedTuple):
-    """Mixture of the network with autoregressions, step by step.
+    """Mixture of the network with autoregressions, named by the most probable of these."""
 
-    Attributes
-    ----------
-    quantiles : ndarray of shape (15, h)
-    weights : ndarray of shape (h,)
-        Weights of the autoregressions.
-    name : str
-        Autoregression with the largest posterior probability.
-    """
-
-    quantiles: np.ndarray
-    weights: np.ndarray
+    quantiles: np.ndarray  # (15, h)
+    weights: np.ndarray  # of the autoregressions, (h,)
     name: str
 
 
@@ -42,26 +33,13 @@ def mix_autoregression(
     forecasts: AutoregressionForecasts,
     log_evidence: np.ndarray,
 ) -> Mixture | None:
-    """Average quantiles of the network and of autoregressions, step by step.
+    """Average quantiles (15, h) of the network and of autoregressions, step by step.
 
     Quantiles are averaged, not distribution functions: the average of two normal distributions is
-    normal, and no wider than the wider of both.
-
-    Parameters
-    ----------
-    quantiles : ndarray of shape (15, h)
-        Quantiles of the network.
-    learned : ndarray of shape (15, h)
-        Quantiles of the network before calibration, which determine the weights, so that the
-        median does not depend on the widths of a panel.
-    forecasts : AutoregressionForecasts
-    log_evidence : ndarray of shape (n,)
-        Largest log likelihood of a structural model up to each of the last observed rows.
-
-    Returns
-    -------
-    Mixture or None
-        None if the autoregressions have no weight at any step.
+    normal, and no wider than the wider of both. The weights rest on the `learned` quantiles before
+    calibration, so that the median does not depend on the widths of a panel. `log_evidence` is the
+    largest log likelihood of a structural model up to each of the last observed rows. None if the
+    autoregressions have no weight at any step.
     """
     h = quantiles.shape[1]
     steps = len(forecasts.mean)
@@ -81,22 +59,11 @@ def mix_autoregression(
 def autoregression_circumstances(
     quantiles: np.ndarray, forecasts: AutoregressionForecasts, log_evidence: np.ndarray
 ) -> np.ndarray:
-    """Regressors of the log odds of the autoregressions.
+    """Regressors (7, h) of the log odds of the autoregressions.
 
     A constant; the log Bayes factor; the log ratio of both standard deviations; the distance of
     both forecasts; the logarithms of the step and of the number of compared rows; the drift.
-
-    Parameters
-    ----------
-    quantiles : ndarray of shape (15, h)
-        Quantiles of the network.
-    forecasts : AutoregressionForecasts
-    log_evidence : ndarray of shape (n,)
-        Largest log likelihood of a structural model up to each of the last observed rows.
-
-    Returns
-    -------
-    ndarray of shape (7, h)
+    Arguments are those of `mix_autoregression`.
     """
     factor, count = log_bayes_factor(forecasts.log_density, log_evidence)
     h = len(forecasts.mean)

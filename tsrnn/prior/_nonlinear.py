@@ -20,6 +20,9 @@ def volatility(
         \varepsilon_t = \sqrt{h_t} z_t, \qquad h_t = (1 - \alpha - \beta) +
         \alpha \varepsilon_{t-1}^2 + \beta h_{t-1}
 
+    :math:`\alpha, \beta` and z are as in `innovations`; :math:`\sigma` and g are step and growth of
+    `hyperprior`. The path passes through `compose` without noise.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -28,11 +31,6 @@ def volatility(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    :math:`\alpha, \beta` and z are as in `innovations`; :math:`\sigma` and g are step and growth of
-    `hyperprior`. The path passes through `compose` without noise.
 
     Examples
     --------
@@ -70,6 +68,13 @@ def markov_switching(
         \sigma_{r_t} \varepsilon_t, \qquad
         x_t = c_{r_t} + \phi_{r_t} (x_{t-1} - c_{r_{t-1}}) + \sigma_{r_t} \varepsilon_t
 
+    Half of the series have the first form (business cycles), half the second. A regime stays with
+    a probability uniform on (0.85, 0.99). :math:`\phi_r` is uniform on (-0.2, 0.6) in the first
+    form, on (-0.2, 0.9) in the second; :math:`\sigma_r` is log-uniform on (0.005, 0.1);
+    :math:`g_r` is the growth of `hyperprior`; :math:`c_r` is Gaussian with standard deviation 0.15.
+    In 60 percent of the series growth is added. The path passes through `compose`, with noise in
+    30 percent of the series.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -78,15 +83,6 @@ def markov_switching(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    Half of the series have the first form (business cycles), half the second. A regime stays with
-    a probability uniform on (0.85, 0.99). :math:`\phi_r` is uniform on (-0.2, 0.6) in the first
-    form, on (-0.2, 0.9) in the second; :math:`\sigma_r` is log-uniform on (0.005, 0.1);
-    :math:`g_r` is the growth of `hyperprior`; :math:`c_r` is Gaussian with standard deviation 0.15.
-    In 60 percent of the series growth is added. The path passes through `compose`, with noise in
-    30 percent of the series.
 
     Examples
     --------
@@ -121,6 +117,11 @@ def ornstein_uhlenbeck(
     .. math:: x_t = c_r + e^{-\theta_r} (x_{t-1} - c_r) +
         \sigma_r \sqrt{1 - e^{-2 \theta_r}} \varepsilon_t, \qquad r = r_t
 
+    The discretisation is exact. Regimes stay with a probability uniform on (0.9, 0.995); half-lives
+    :math:`\log 2 / \theta_r` are log-uniform on (1, 30) rows, :math:`\sigma_r` on (0.02, 0.3);
+    :math:`c_r` is Gaussian with standard deviation 0.2. In 60 percent of the series growth is
+    added. The path passes through `compose`, with noise in 30 percent of the series.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -129,13 +130,6 @@ def ornstein_uhlenbeck(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    The discretisation is exact. Regimes stay with a probability uniform on (0.9, 0.995); half-lives
-    :math:`\log 2 / \theta_r` are log-uniform on (1, 30) rows, :math:`\sigma_r` on (0.02, 0.3);
-    :math:`c_r` is Gaussian with standard deviation 0.2. In 60 percent of the series growth is
-    added. The path passes through `compose`, with noise in 30 percent of the series.
 
     Examples
     --------
@@ -169,6 +163,12 @@ def threshold_ar(
     .. math:: x_t = c_r + \phi_r x_{t-1} + \psi_r x_{t-2} + \varepsilon_t, \qquad
         r = [x_{t-k} > 0]
 
+    k is 1 or 2; :math:`c_r` is Gaussian with standard deviation 0.7; :math:`\psi_r` is uniform on
+    (-0.4, 0.1); :math:`\phi_r` is uniform on (-0.5, 1) times :math:`0.99 - |\psi_r|`, which makes
+    the process ergodic. The path is multiplied by a log-uniform variable on (0.01, 0.15). In 60
+    percent of the series growth is added. The path passes through `compose`, with noise in 30
+    percent of the series.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -177,14 +177,6 @@ def threshold_ar(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    k is 1 or 2; :math:`c_r` is Gaussian with standard deviation 0.7; :math:`\psi_r` is uniform on
-    (-0.4, 0.1); :math:`\phi_r` is uniform on (-0.5, 1) times :math:`0.99 - |\psi_r|`, which makes
-    the process ergodic. The path is multiplied by a log-uniform variable on (0.01, 0.15). In 60
-    percent of the series growth is added. The path passes through `compose`, with noise in 30
-    percent of the series.
 
     Examples
     --------
@@ -217,6 +209,11 @@ def bilinear(
 
     .. math:: x_t = \phi x_{t-1} + b x_{t-1} \varepsilon_{t-1} + \varepsilon_t
 
+    :math:`\phi` is uniform on (0, 0.9), b on :math:`\pm 0.9 \sqrt{1 - \phi^2}`, which keeps the
+    variance finite; innovations are Gaussian. The path is multiplied by a log-uniform variable on
+    (0.01, 0.1). In 60 percent of the series growth is added. The path passes through `compose`,
+    with noise in 30 percent of the series.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -225,13 +222,6 @@ def bilinear(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    :math:`\phi` is uniform on (0, 0.9), b on :math:`\pm 0.9 \sqrt{1 - \phi^2}`, which keeps the
-    variance finite; innovations are Gaussian. The path is multiplied by a log-uniform variable on
-    (0.01, 0.1). In 60 percent of the series growth is added. The path passes through `compose`,
-    with noise in 30 percent of the series.
 
     Examples
     --------

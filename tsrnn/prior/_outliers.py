@@ -47,16 +47,7 @@ ERROR_SHARE = 0.6
 
 
 def check_outliers(value: object) -> None:
-    """Refuse a value of the argument `outliers` that is neither "pulse" nor None.
-
-    Parameters
-    ----------
-    value : object
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a value of the argument `outliers` that is neither "pulse" nor None."""
     if value is not None and not (isinstance(value, str) and value == "pulse"):
         raise ValueError(f'outliers must be "pulse" or None; got {value!r}')
 
@@ -259,19 +250,8 @@ def skip_errors(
 ) -> tuple[np.ndarray, Outliers]:
     """Replace gross errors of a panel by NaN, and return the outliers.
 
-    Parameters
-    ----------
-    values : ndarray of shape (N, C)
-        Concatenated rows of the series; NaN where a value is missing.
-    indptr : integer ndarray of shape (S + 1,)
-        Series s has the rows indptr[s] to indptr[s + 1].
-    season_length : int
-
-    Returns
-    -------
-    values : ndarray of shape (N, C)
-    outliers : Outliers
-        Outliers of the targets, numbered by series, then by target.
+    Rows (N, C), NaN if missing, are concatenated: series s has the rows indptr[s] to indptr[s + 1].
+    Outliers are numbered by series, then by target.
     """
     cleaned, parts = values.copy(), []
     n_targets = values.shape[1]
@@ -289,21 +269,9 @@ def outlier_table(
 ) -> pd.DataFrame:
     """Table of outliers with the keys of the data, ordered by series, target and row.
 
-    Parameters
-    ----------
-    outliers : Outliers
-        Outliers of the targets, numbered by series, then by target.
-    layout : Layout
-    ids : pandas.Index of shape (n,)
-        Series of each outlier.
-    times : ndarray of shape (n,)
-        Time of each outlier, with the dtype of `Panel.times`.
-
-    Returns
-    -------
-    DataFrame
-        Id and time as in the data, ``target`` if there are several, ``kind`` ("error" or "shift"),
-        ``size`` and ``probability``.
+    Outliers are numbered by series, then by target; `ids` and `times` have an entry for each.
+    Columns are id and time as in the data, ``target`` if there are several, ``kind`` ("error" or
+    "shift"), ``size`` and ``probability``.
     """
     order = np.lexsort((outliers.row, outliers.series))
     frame = row_keys(layout, ids[order], times[order]).reset_index(drop=True)
@@ -316,17 +284,7 @@ def outlier_table(
 
 
 def outlier_lines(table: pd.DataFrame) -> list[str]:
-    """Text lines of the ten likeliest outliers, for a summary.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Result of `outlier_table`.
-
-    Returns
-    -------
-    list of str
-    """
+    """Text lines of the ten likeliest outliers of an `outlier_table`, for a summary."""
     shown = table.sort_values("probability", ascending=False, kind="stable").head(SHOWN)
     shown = shown.sort_index()
     text = shown.to_string(index=False, float_format=lambda value: f"{value:.4g}")
@@ -335,26 +293,18 @@ def outlier_lines(table: pd.DataFrame) -> list[str]:
 
 
 class _Lanes(NamedTuple):
-    """Series on two scales, of the data and of logarithms.
+    """Series on two scales, of the data and of logarithms, which are 0 if a value is not positive.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (S, 2, T)
-        Scaled values. Logarithms are zeros if a value is not positive.
-    jacobian : ndarray of shape (S, 2)
-        Log density of the first scale over each scale; minus infinity without logarithms.
-    change : ndarray of shape (S, 2)
-        Median absolute change on each scale.
-    values, median, unit : ndarray of shape (S, T), (S, 1) and (S, 1)
-        Values, their median, and the unit of the first scale.
+    `jacobian` is the log density of the first scale over each scale; minus infinity without
+    logarithms. `change` is the median absolute change on each scale.
     """
 
-    rows: np.ndarray
-    jacobian: np.ndarray
-    change: np.ndarray
-    values: np.ndarray
-    median: np.ndarray
-    unit: np.ndarray
+    rows: np.ndarray  # scaled values, (S, 2, T)
+    jacobian: np.ndarray  # (S, 2)
+    change: np.ndarray  # (S, 2)
+    values: np.ndarray  # (S, T)
+    median: np.ndarray  # of the values, (S, 1)
+    unit: np.ndarray  # of the first scale, (S, 1)
 
     @classmethod
     def of(cls, values: np.ndarray, unit: np.ndarray) -> _Lanes:

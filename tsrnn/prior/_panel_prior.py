@@ -126,15 +126,9 @@ def around_centre(units: Moments, strengths: np.ndarray) -> Moments:
     """Moments of the panel mean under J spreads of the coefficients of U units.
 
     The deviations from the mean are integrated out, so that a long unit does not dominate. The
-    spreads take the axis of the noise models.
-
-    Parameters
-    ----------
-    units : Moments
-        Moments on one scale under one noise model with variance 1.
-    strengths : ndarray of shape (J, p)
-        Strengths of the prior of the deviations, in rows with the mean information; a row of
-        infinite values means no deviations.
+    units have one scale and one noise model with variance 1; spreads take the axis of the noise
+    models. `strengths` (J, p) belong to the prior of the deviations, in rows with the mean
+    information; a row of infinite values means no deviations.
     """
     apart = np.isfinite(strengths).all(1)[:, None]
     prior = np.where(apart, strengths, 1.0) * units.unit_information[:, 0].mean(0)  # (J, p)

@@ -57,6 +57,10 @@ class SeriesPrior:
 
     .. math:: y \sim L_q \circ \dots \circ L_1 (x), \qquad x \sim \sum_k w_k P_k
 
+    Series with values that are not finite or above 1e12 are drawn again from their component: the
+    prior is conditional on series that do not explode. The docstrings of components and layers
+    give their distributions.
+
     Parameters
     ----------
     components : mapping of str to callable, or sequence of str and callables, optional
@@ -72,12 +76,6 @@ class SeriesPrior:
     See Also
     --------
     compose : Compose level, season and noise, for custom components.
-
-    Notes
-    -----
-    Series with values that are not finite or above 1e12 are drawn again from their component: the
-    prior is conditional on series that do not explode. The docstrings of components and layers
-    give their distributions.
 
     Examples
     --------

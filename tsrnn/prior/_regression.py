@@ -31,25 +31,15 @@ PERSISTENCE = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.995)
 class Moments:
     """Sufficient statistics of U units on C scales under J noise models.
 
-    Attributes
-    ----------
-    information : ndarray of shape (U, J, p, p)
-        Cross products of the standardised innovations of p columns.
-    products : ndarray of shape (U, C, J, p)
-        Cross products of the innovations of columns and target.
-    squares : ndarray of shape (U, C, J)
-        Squared innovations of the target, including those of the noise prior.
-    constant : ndarray of shape (U, C, J)
-        Part of the log likelihood that does not depend on coefficients.
-    degrees : ndarray of shape (U,)
-        Degrees of freedom.
+    Cross products are of the standardised innovations of p columns, and of columns and target. The
+    squares of the target include those of the noise prior.
     """
 
-    information: np.ndarray
-    products: np.ndarray
-    squares: np.ndarray
-    constant: np.ndarray
-    degrees: np.ndarray
+    information: np.ndarray  # (U, J, p, p)
+    products: np.ndarray  # (U, C, J, p)
+    squares: np.ndarray  # (U, C, J)
+    constant: np.ndarray  # log likelihood without coefficients, (U, C, J)
+    degrees: np.ndarray  # of freedom, (U,)
 
     @property
     def unit_information(self) -> np.ndarray:
@@ -98,20 +88,11 @@ def structural_moments(
     season_length: int,
     models: np.ndarray | None = None,
 ) -> Moments:
-    """Moments under the structural models of a season length.
+    """Moments under the structural models of a season length, or those with the indices `models`.
 
-    Parameters
-    ----------
-    targets : sequence of ndarray of shape (C, T)
-        Rows of each unit on each scale, NaN if missing. Rows with a missing target or column are
-        dropped.
-    columns : sequence of ndarray of shape (p, T)
-    jacobian : ndarray of shape (U, C)
-        Log Jacobian of each scale, summed over the remaining rows.
-    season_length : int
-        1 for none.
-    models : integer ndarray, optional
-        Indices of the structural models, by default all.
+    Targets (C, T) are a unit's rows on each scale, columns (p, T) its regressors; rows with a
+    missing value are dropped. `jacobian` (U, C) is the log Jacobian of each scale, summed over the
+    remaining rows.
     """
     longest = np.arange(max(target.shape[1] for target in targets))
     parts: list[tuple[np.ndarray, ...]] = []
@@ -268,19 +249,11 @@ def averaged(evidence: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Coefficients of U units, averaged over noise models.
+    """Coefficients of U units, averaged over noise models."""
 
-    Attributes
-    ----------
-    coefficient : ndarray of shape (U, p)
-    covariance : ndarray of shape (U, p, p)
-    used : ndarray of shape (U,)
-        Degrees of freedom of the coefficients.
-    """
-
-    coefficient: np.ndarray
-    covariance: np.ndarray
-    used: np.ndarray
+    coefficient: np.ndarray  # (U, p)
+    covariance: np.ndarray  # (U, p, p)
+    used: np.ndarray  # degrees of freedom of the coefficients, (U,)
 
 
 def posterior(moments: Moments, strength: np.ndarray) -> Posterior:

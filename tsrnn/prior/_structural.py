@@ -195,27 +195,18 @@ class Evidence(NamedTuple):
 
 
 class Models(NamedTuple):
-    """State-space form of all models of one season length.
+    """State-space form of all J models of one season length.
 
-    Attributes
-    ----------
-    noise, damping, memory : ndarray of shape (J,)
-    innovation : ndarray of shape (d, J)
-        Variances of the state innovations: level, slope, AR(1) process, seasonal effects.
-    first : ndarray of shape (d, J)
-        Variances of the first state.
-    n_seasons : int
-        Number of seasons that each trend is combined with.
-    seen : ndarray of int
-        Models whose prediction errors are inputs of the network.
+    States are level, slope, AR(1) process and seasonal effects; `noise`, `damping` and `memory`
+    have shape (J,). Prediction errors of the models `seen` are inputs of the network.
     """
 
     noise: np.ndarray
     damping: np.ndarray
     memory: np.ndarray
-    innovation: np.ndarray
-    first: np.ndarray
-    n_seasons: int
+    innovation: np.ndarray  # variances of the state innovations, (d, J)
+    first: np.ndarray  # variances of the first state, (d, J)
+    n_seasons: int  # seasons that each trend is combined with
     seen: np.ndarray
 
     @property
@@ -269,21 +260,12 @@ class StructuralFilter(NamedTuple):
     """Gains and variances of the Kalman filter of all structural models, which need no values.
 
     A missing row propagates the state without an update, so tables hold observed rows only.
-
-    Attributes
-    ----------
-    rows : integer ndarray of shape (T,)
-        Indices of the observed rows, from 0.
-    gain : ndarray of shape (tiles, T, d, 8)
-        Kalman gains in the layout of `kalman_gains`.
-    weight : ndarray of shape (T, J)
-        Inverse standard deviations of the prediction errors, in units of the noise.
-    damping, memory : ndarray of shape (J,)
+    `weight` is the inverse standard deviation of the prediction errors, in units of the noise.
     """
 
-    rows: np.ndarray
-    gain: np.ndarray
-    weight: np.ndarray
+    rows: np.ndarray  # indices of the observed rows from 0, (T,)
+    gain: np.ndarray  # as `kalman_gains`, (tiles, T, d, 8)
+    weight: np.ndarray  # (T, J)
     damping: np.ndarray
     memory: np.ndarray
 
@@ -305,20 +287,11 @@ class StructuralFilter(NamedTuple):
     def innovations(
         self, values: np.ndarray, kept: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Standardised prediction errors of L series under every model.
+        """Standardised prediction errors (L, T, J) of L series under every model, and kept states.
 
-        Parameters
-        ----------
-        values : ndarray of shape (L, T)
-            Values at the observed rows less the first, because the first level has mean 0; NaN
-            after the end of a series, where errors are 0.
-        kept : integer ndarray of shape (L, T), optional
-            Index in `states` of the state after each row, -1 for states that are not returned.
-
-        Returns
-        -------
-        innovations : ndarray of shape (L, T, J)
-        states : ndarray of shape (n, d, J)
+        Values (L, T) are the observed rows less the first, because the first level has mean 0; NaN
+        after the end of a series, where errors are 0. `kept` (L, T) is the index in the states (n,
+        d, J) of the state after each row, -1 for states that are not returned.
         """
         rows = self.rows[: values.shape[1]]
         before = rows[0] if len(rows) else 0  # a regression may have no complete row
@@ -398,22 +371,9 @@ def structural_evidence(
 ) -> Evidence:
     """Filter series by all models, on the scale of the data and of logarithms.
 
-    Parameters
-    ----------
-    values : ndarray of shape (S, T)
-        Rows of each series, left-aligned; NaN where a row is missing, finite padding after the
-        end.
-    lengths : integer ndarray of shape (S,)
-    origins : boolean ndarray of shape (S, T)
-        Observed rows to forecast from.
-    season_length : int
-        1 for none.
-    h : int
-        Steps ahead.
-
-    Returns
-    -------
-    Evidence
+    Values (S, T) are left-aligned; NaN where a row is missing, finite padding after the end.
+    `origins` (S, T) masks the observed rows to forecast from, h steps ahead. The season length is 1
+    for none.
     """
     models = structural_models(season_length)
     owner, features = np.nonzero(origins)[0], np.zeros((*values.shape, N_FEATURES), np.float32)
@@ -524,27 +484,17 @@ def add_up_rows(values: np.ndarray) -> None:
 
 
 class ScaledRows(NamedTuple):
-    """Series and their logarithms, less the first row.
+    """Series and their logarithms, less the first row; see `running_changes` for the mean changes.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (S, 2, T)
-    beginning : ndarray of shape (S,)
-        First value, or 1 if it is not positive.
-    positive : boolean ndarray of shape (S, T)
-        True if all values up to the row are positive; else logarithms have no weight.
-    changes, season_changes : ndarray of shape (S, T)
-        Mean absolute changes of the data, see `running_changes`.
-    first_squares : ndarray of shape (S, 2, T)
-        Sum of squares of the noise prior.
+    `beginning` is the first value, or 1 if it is not positive.
     """
 
-    rows: np.ndarray
+    rows: np.ndarray  # (S, 2, T)
     beginning: np.ndarray
-    positive: np.ndarray
-    changes: np.ndarray
-    season_changes: np.ndarray
-    first_squares: np.ndarray
+    positive: np.ndarray  # all values up to the row are positive; else logarithms have no weight
+    changes: np.ndarray  # (S, T)
+    season_changes: np.ndarray  # (S, T)
+    first_squares: np.ndarray  # of the noise prior, (S, 2, T)
 
 
 def scale_rows(
@@ -597,17 +547,9 @@ def evenly(n: int, most: int) -> np.ndarray:
 
 
 def mean_change(rows: np.ndarray) -> np.ndarray:
-    """Mean absolute change of each column between successive observed rows.
+    """Mean absolute change of each column (T, C) between successive observed rows, NaN if missing.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (T, C)
-        NaN where a value is missing.
-
-    Returns
-    -------
-    ndarray of shape (C,)
-        0 if fewer than two rows are observed.
+    0 if fewer than two rows are observed.
     """
     changes = (np.abs(np.diff(column[np.isfinite(column)])) for column in rows.T)
     return np.array([change.mean() if len(change) else 0.0 for change in changes])

@@ -44,26 +44,15 @@ CYCLES = {
 class Term:
     """Product of a function of one column and calendar functions.
 
-    Attributes
-    ----------
-    column : int
-        Index of the column; -1 for calendar functions without a column.
-    lag : int
-        Lag of the column in rows, 0 to 6.
-    decay : float
-        Decay of an exponentially weighted average of past rows; 0 for no average.
-    knots : tuple of float
-        No knot: the column itself. One knot: its squared distance from the knot. More: the curved
-        parts of a natural cubic spline.
-    cycle : str
-        Name of the calendar functions in `CYCLES`.
+    Without knots the function is the column itself; with one it is the squared distance from the
+    knot, with more the curved parts of a natural cubic spline.
     """
 
-    column: int
-    lag: int = 0
-    decay: float = 0.0
+    column: int  # -1 for calendar functions without a column
+    lag: int = 0  # in rows, 0 to 6
+    decay: float = 0.0  # of an exponentially weighted average of past rows; 0 for no average
     knots: tuple[float, ...] = ()
-    cycle: str = "always"
+    cycle: str = "always"  # name of the calendar functions in `CYCLES`
 
     @property
     def is_plain(self) -> bool:
@@ -117,18 +106,7 @@ def natural_spline(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
 
 
 def calendar_functions(cycle: Cycle, phases: np.ndarray) -> np.ndarray:
-    """Evaluate the functions of a cycle.
-
-    Parameters
-    ----------
-    cycle : Cycle
-    phases : ndarray of shape (T, 3)
-        Shares of the day, week and year that have passed.
-
-    Returns
-    -------
-    ndarray of shape (T, n)
-    """
+    """Functions (T, n) of a cycle at the elapsed shares (T, 3) of the day, week and year."""
     n_rows = len(phases)
     parts = [np.ones((n_rows, 1))] if cycle.constant else []
     day, year = waves(phases[:, 0], cycle.day), waves(phases[:, 2], cycle.year)
@@ -155,16 +133,12 @@ def waves(phase: np.ndarray, n: int) -> np.ndarray:
 class ColumnMemory(SeriesArrays):
     """Past of the columns of S series, for the terms of later rows.
 
-    Attributes
-    ----------
-    recent : ndarray of shape (S, LONGEST_LAG, k)
-        Last rows of each column, NaN where a value is missing.
-    averages : ndarray of shape (S, D, k)
-        Exponentially weighted averages of the observed rows, for each decay.
+    `recent` has the last rows, NaN where a value is missing; `averages` has the exponentially
+    weighted averages of the observed rows for each of D decays.
     """
 
-    recent: np.ndarray
-    averages: np.ndarray
+    recent: np.ndarray  # (S, LONGEST_LAG, k)
+    averages: np.ndarray  # (S, D, k)
 
     @classmethod
     def before(cls, first: np.ndarray, n_decays: int) -> ColumnMemory:
@@ -175,17 +149,7 @@ class ColumnMemory(SeriesArrays):
 
 
 def first_values(columns: np.ndarray) -> np.ndarray:
-    """First observed value of each column (T, k), 0 if none is observed.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (T, k)
-        NaN where a value is missing.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-    """
+    """First observed value of each column (T, k), NaN if missing; 0 if none is observed."""
     observed = np.isfinite(columns)
     values = columns[observed.argmax(0), np.arange(columns.shape[1])]
     return np.where(observed.any(0), values, 0.0)
@@ -194,17 +158,8 @@ def first_values(columns: np.ndarray) -> np.ndarray:
 def moving_averages(rows: np.ndarray, decay: float, initial: np.ndarray) -> np.ndarray:
     """Exponentially weighted averages a_t = d a_{t-1} + (1 - d) x_t, constant over missing rows.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (T, k)
-        NaN where a value is missing.
-    decay : float
-    initial : ndarray of shape (k,)
-        Averages before the first row; NaN for the first observed value.
-
-    Returns
-    -------
-    ndarray of shape (T, k)
+    Rows have shape (T, k), NaN if missing. `initial` (k,) are the averages before the first row,
+    NaN for the first observed value.
     """
     from scipy.signal import lfilter  # slow to import, and needed for columns only
 
@@ -221,16 +176,7 @@ def moving_averages(rows: np.ndarray, decay: float, initial: np.ndarray) -> np.n
 
 
 def decays_of(terms: Sequence[Term]) -> list[float]:
-    """Distinct decays of the moving averages, in increasing order.
-
-    Parameters
-    ----------
-    terms : sequence of Term
-
-    Returns
-    -------
-    list of float
-    """
+    """Distinct decays of the moving averages, in increasing order."""
     return sorted({term.decay for term in terms if term.decay})
 
 
@@ -243,21 +189,8 @@ def design(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Design matrix (T, p) of one series; NaN where a term needs a missing value.
 
-    Parameters
-    ----------
-    terms : sequence of Term
-    columns : ndarray of shape (T, k)
-        NaN where a value is missing.
-    phases : ndarray of shape (T, 3)
-        Values of the `PHASES`.
-    recent, averages : ndarray
-        Memory of the series before these rows, see `ColumnMemory`.
-
-    Returns
-    -------
-    design : ndarray of shape (T, p)
-    recent, averages : ndarray
-        Memory after these rows.
+    Columns are (T, k), phases (T, 3) as `PHASES`. `recent` and `averages` are the memory of the
+    series before these rows, see `ColumnMemory`; the memory after them is returned.
     """
     n_rows, decays = len(columns), decays_of(terms)
     extended = np.concatenate([recent, columns])
@@ -285,16 +218,7 @@ def design(
 
 
 def widths_of(terms: Sequence[Term]) -> np.ndarray:
-    """Number of columns of the design matrix for each term.
-
-    Parameters
-    ----------
-    terms : sequence of Term
-
-    Returns
-    -------
-    integer ndarray of shape (n_terms,)
-    """
+    """Number of columns of the design matrix for each term."""
     one_row: np.ndarray = np.zeros((1, len(PHASES)))
     widths = [
         calendar_functions(CYCLES[term.cycle], one_row).shape[1] * term.basis(np.zeros(1)).shape[1]

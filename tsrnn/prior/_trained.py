@@ -435,27 +435,12 @@ class TrainedPrior(TrainedNetwork):
         widths: np.ndarray,
         regressed: Sequence[AutoregressionForecasts | None],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Counter[str]]:
-        """Mix the forecasts of the network with autoregressions.
+        """Mix the forecasts of the network from the ends of the units with their autoregressions.
 
-        Parameters
-        ----------
-        origins : _Origins
-            Origins at the ends of the units.
-        steps : integer ndarray of shape (U, h)
-            Requested steps after the last observed row of each unit, counted from 0.
-        widths : ndarray of shape (n,)
-            Factors of the widths by step.
-        regressed : sequence of AutoregressionForecasts or None
-            Forecasts of the autoregressions of each unit.
-
-        Returns
-        -------
-        quantiles : ndarray of shape (U, 15, h)
-        states : ndarray of shape (U, D)
-        weights : ndarray of shape (J,)
-            Weights of the structural models, averaged over steps, summed over units.
-        names : Counter
-            Such weights of the autoregressions, by name.
+        `steps` (U, h) count from 0 after the last observed row of each unit, `widths` are factors
+        by step. Returns quantiles (U, 15, h), states (U, D), the weights (J,) of the structural
+        models, averaged over steps and summed over units, and such weights of the autoregressions,
+        by name.
         """
         part, forecasts, names = origins.part, self._weigh(origins), Counter[str]()
         learned = (forecasts.median[:, None] + forecasts.offsets)[forecasts.final]
@@ -561,24 +546,13 @@ def forecasts_by(
 
 @dataclass(frozen=True, eq=False)
 class _Origins:
-    """Forecast origins with the evidence of the structural models.
-
-    Attributes
-    ----------
-    part : _Part
-    season_length : int
-    units, rows : integer ndarray of shape (O,)
-        Unit and row of each origin.
-    seen : integer ndarray of shape (U, T)
-        Index of each row among the observed ones.
-    evidence : Evidence
-    """
+    """Forecast origins with the evidence of the structural models."""
 
     part: _Part
     season_length: int
-    units: np.ndarray
-    rows: np.ndarray
-    seen: np.ndarray
+    units: np.ndarray  # of each origin, (O,)
+    rows: np.ndarray  # (O,)
+    seen: np.ndarray  # index of each row among the observed ones, (U, T)
     evidence: Evidence
 
     @classmethod
@@ -654,18 +628,7 @@ def learning_windows(series: Sequence[np.ndarray], season_length: int) -> list[n
     """Windows of series for the fine-tuning of a prior network.
 
     Windows come from up to 300 evenly spaced series, 24 with a season. Windows of a long series
-    overlap.
-
-    Parameters
-    ----------
-    series : sequence of ndarray
-        At least one series.
-    season_length : int
-
-    Returns
-    -------
-    list of ndarray
-        Windows; applied to these, the function returns the same ones.
+    overlap. Applied to its result, the function returns the same windows.
     """
     length = window_rows(season_length) + trained_steps(season_length)
     chosen = evenly(len(series), PANEL_UNITS if season_length == 1 else SEASONAL_UNITS)

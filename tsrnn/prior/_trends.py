@@ -25,6 +25,11 @@ def broken_trend(
 
     with the slope b since the last break :math:`\tau(u)` up to u.
 
+    The number of breaks is Poisson with mean 0.5 + T / 60, at most 6; their rows are uniform.
+    Slopes are growth rates of `hyperprior`; :math:`\phi` is 1 in 60 percent of the series, else
+    uniform on (0.8, 0.99). A random walk with a fifth of the step of `hyperprior` is added before
+    `compose`.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -33,13 +38,6 @@ def broken_trend(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    The number of breaks is Poisson with mean 0.5 + T / 60, at most 6; their rows are uniform.
-    Slopes are growth rates of `hyperprior`; :math:`\phi` is 1 in 60 percent of the series, else
-    uniform on (0.8, 0.99). A random walk with a fifth of the step of `hyperprior` is added before
-    `compose`.
 
     Examples
     --------
@@ -70,6 +68,11 @@ def growth_curve(
     .. math:: \mu_t = g t, \qquad \mu_t = \frac{H}{1 + e^{-(t - c) / w}}, \qquad
         \mu_t = H \exp(-e^{-(t - c) / w})
 
+    Each curve has probability one third. g is the growth of `hyperprior`: a line in the logarithm
+    of the level. The height H is Laplace around 0.3 with scale 0.6, the centre c uniform on
+    (-0.2 T, 1.2 T), the width w is T times a log-uniform variable on (0.03, 0.5). A random walk
+    with a fifth of the step of `hyperprior` is added before `compose`.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -78,13 +81,6 @@ def growth_curve(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    Each curve has probability one third. g is the growth of `hyperprior`: a line in the logarithm
-    of the level. The height H is Laplace around 0.3 with scale 0.6, the centre c uniform on
-    (-0.2 T, 1.2 T), the width w is T times a log-uniform variable on (0.03, 0.5). A random walk
-    with a fifth of the step of `hyperprior` is added before `compose`.
 
     Examples
     --------
@@ -115,6 +111,11 @@ def cycles(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
         \sin \omega \\ -\sin \omega & \cos \omega \end{pmatrix}
         \begin{pmatrix} c_{t-1} \\ c^*_{t-1} \end{pmatrix} + \kappa_t
 
+    The period :math:`2 \pi / \omega` is log-uniform on (3, max(12, T)) rows, :math:`1 - \rho`
+    log-uniform on (0.001, 0.2). The cycle starts in its stationary distribution, whose standard
+    deviation is log-uniform on (0.02, 0.3). The random walk has a fifth of the step of
+    `hyperprior`, and a drift in 60 percent of the series. The sum passes through `compose`.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -123,13 +124,6 @@ def cycles(rng: np.random.Generator, n_series: int, n_rows: int, season_length: 
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    The period :math:`2 \pi / \omega` is log-uniform on (3, max(12, T)) rows, :math:`1 - \rho`
-    log-uniform on (0.001, 0.2). The cycle starts in its stationary distribution, whose standard
-    deviation is log-uniform on (0.02, 0.3). The random walk has a fifth of the step of
-    `hyperprior`, and a drift in 60 percent of the series. The sum passes through `compose`.
 
     Examples
     --------
@@ -160,6 +154,14 @@ def gaussian_process(
     .. math:: k(t, u) = a_1 e^{-(t-u)^2 / 2 \ell^2} + a_2 e^{-|t-u| / \ell'} + a_3 t u / T^2 +
         a_4 e^{-2 \sin^2(\pi (t-u) / m) / h^2} e^{-(t-u)^2 / 2 L^2} (1 + a_5 t u / T^2)
 
+    Scales :math:`\ell, \ell'` are log-uniform on (0.05 T, T), h on (0.3, 2), L on (T / 2, 10 T).
+    The smooth, rough, linear and periodic term are included with probabilities 0.6, 0.4, 0.4 and
+    0.6. Standard deviations are log-uniform on (0.03, 0.3); the periodic term has the amplitude of
+    `hyperprior`, and with probability 0.4 a growth :math:`a_5` uniform on (0, 4). Without a season
+    its period is log-uniform on (4, T / 2) rows. Eight series share hyperparameters, and so one
+    Cholesky factor. In 60 percent of the series growth is added; the sum passes through `compose`
+    without a further season.
+
     Parameters
     ----------
     rng : numpy.random.Generator
@@ -168,16 +170,6 @@ def gaussian_process(
     Returns
     -------
     ndarray of shape (n_series, n_rows)
-
-    Notes
-    -----
-    Scales :math:`\ell, \ell'` are log-uniform on (0.05 T, T), h on (0.3, 2), L on (T / 2, 10 T).
-    The smooth, rough, linear and periodic term are included with probabilities 0.6, 0.4, 0.4 and
-    0.6. Standard deviations are log-uniform on (0.03, 0.3); the periodic term has the amplitude of
-    `hyperprior`, and with probability 0.4 a growth :math:`a_5` uniform on (0, 4). Without a season
-    its period is log-uniform on (4, T / 2) rows. Eight series share hyperparameters, and so one
-    Cholesky factor. In 60 percent of the series growth is added; the sum passes through `compose`
-    without a further season.
 
     Examples
     --------

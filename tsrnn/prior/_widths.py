@@ -28,44 +28,29 @@ TINY = 1e-9  # tolerance for rounding in cumulated probabilities
 class OriginForecasts:
     """Forecasts of h rows from O origins: the last row of each unit and some earlier rows.
 
-    Attributes
-    ----------
-    units, rows : integer ndarray of shape (O,)
-    final : boolean ndarray of shape (O,)
-        Mask of the origins that are the last row of their unit.
-    median : ndarray of shape (O, h)
-    offsets : ndarray of shape (O, 15, h)
-        Learned quantiles less the median.
-    weights : ndarray of shape (O, J, h)
-    state : ndarray of shape (O, D)
-    log_evidence : list of ndarray
-        Largest log likelihood of a structural model up to each observed row, by unit.
+    `log_evidence` is the largest log likelihood of a structural model up to each observed row.
     """
 
-    units: np.ndarray
-    rows: np.ndarray
-    final: np.ndarray
-    median: np.ndarray
-    offsets: np.ndarray
-    weights: np.ndarray
-    state: np.ndarray
-    log_evidence: list[np.ndarray]
+    units: np.ndarray  # (O,)
+    rows: np.ndarray  # (O,)
+    final: np.ndarray  # mask of the last rows of the units, (O,)
+    median: np.ndarray  # (O, h)
+    offsets: np.ndarray  # learned quantiles less the median, (O, 15, h)
+    weights: np.ndarray  # (O, J, h)
+    state: np.ndarray  # (O, D)
+    log_evidence: list[np.ndarray]  # by unit
 
 
 class Scores(NamedTuple):
     """Absolute errors of past forecasts, over half the width of the 80 percent intervals.
 
-    Attributes
-    ----------
-    values : ndarray of shape (U, P, PAST_ROWS)
-        Scores by unit, origin and step; 0 where the row is not observed.
-    weights : ndarray of shape (U, P, PAST_ROWS)
-        Number of independent errors that each score counts as. Errors of step k overlap, because
-        origins are only `EVERY` rows apart.
+    Scores are by unit, origin and step, 0 where the row is not observed. A weight is the number of
+    independent errors that a score counts as: errors of step k overlap, because origins are only
+    `EVERY` rows apart.
     """
 
-    values: np.ndarray
-    weights: np.ndarray
+    values: np.ndarray  # (U, P, PAST_ROWS)
+    weights: np.ndarray  # (U, P, PAST_ROWS)
 
 
 def past_origins(values: np.ndarray, lengths: np.ndarray, fewest: int) -> np.ndarray:
@@ -135,23 +120,11 @@ def width_factors(scores: np.ndarray, weights: np.ndarray, prior: float | np.nda
 
 
 def step_factors(scores: np.ndarray, worth: float = 1.0, prior: float = OWN_PRIOR) -> np.ndarray:
-    """Width factors by step, from errors at rolling origins.
+    """Width factors (h,) by step, from errors at rolling origins.
 
-    Step k is calibrated on the steps k - k/4 to k + k/4.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, h)
-        Absolute errors from n origins over half the width of the 80 percent intervals; NaN if
-        missing.
-    worth : float, default 1
-        Number of independent errors that the errors of an origin count as.
-    prior : float, default 10
-        Number of errors that the given widths count as.
-
-    Returns
-    -------
-    ndarray of shape (h,)
+    Step k is calibrated on the steps k - k/4 to k + k/4. `scores` (n, h) are absolute errors from n
+    origins over half the width of the 80 percent intervals; NaN if missing. The errors of an origin
+    count as `worth` independent errors, the given widths as `prior` errors.
     """
     steps = scores.shape[1]
     factors = np.ones(steps)
