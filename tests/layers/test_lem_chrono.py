@@ -58,6 +58,16 @@ def test_memories_are_uniform(make, options, gates, steps, shortest):
     assert layer.weight_hh_l0.any()
 
 
+def test_the_second_layer_is_drawn_as_the_first():
+    layer = LEM(3, 2000, 2, block_size=1, init="chrono", chrono_length=LENGTH, dtype=torch.float64)
+    layer.reset_parameters(torch.Generator().manual_seed(0))
+    first, *others = layer.bias_l1.detach().chunk(4)
+    assert_uniform(1 / torch.sigmoid(first), 2, LENGTH)
+    assert not torch.cat(others).any()
+    assert layer.weight_ih_l1.any()
+    assert 0 < layer.weight_hh_l1.abs().max() <= layer.hidden_size**-0.5
+
+
 def test_a_state_called_z_is_no_gate():
     """Cells of users: the LSTM of Danieli et al. has a forget gate beside a candidate z."""
     layer = ParaRNN(
