@@ -699,10 +699,7 @@ class TestFailures:
 
 
 class TestLosses:
-    @given(
-        output=st.lists(st.floats(-50, 50), min_size=2, max_size=5),
-        place=st.integers(0, 10),
-    )
+    @given(output=st.lists(st.floats(-50, 50), min_size=2, max_size=5), place=st.integers(0, 10))
     @settings(max_examples=50, deadline=None)
     def test_cross_entropy_is_minus_the_log_of_a_softmax(self, output, place):
         place %= len(output)

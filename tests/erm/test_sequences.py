@@ -185,11 +185,7 @@ REFUSED = {
         r"at least one step and one input; sequence 1 has shape \(0, 2\)",
     ),
     "sequence without inputs": ([np.ones((2, 0))], ValueError, r"sequence 0 has shape \(2, 0\)"),
-    "other inputs": (
-        [*RAGGED, np.ones((2, 3))],
-        ValueError,
-        "sequence 0 has 2, sequence 6 has 3",
-    ),
+    "other inputs": ([*RAGGED, np.ones((2, 3))], ValueError, "sequence 0 has 2, sequence 6 has 3"),
     "ragged rows": ([[[1, 2], [3]], [[1, 2]]], ValueError, "sequence 0 of X.*differ in length"),
     "numbers among sequences": ([1, [2, 3]], ValueError, "X must be.*got a list of other things"),
     "sequences of three axes": (

@@ -178,13 +178,7 @@ class TestLabels:
 class TestWeights:
     @pytest.mark.parametrize(
         "form",
-        [
-            np.asarray,
-            list,
-            lambda w: pd.Series(w, index=range(5, 13)),
-            pl.Series,
-            torch.tensor,
-        ],
+        [np.asarray, list, lambda w: pd.Series(w, index=range(5, 13)), pl.Series, torch.tensor],
     )
     @pytest.mark.parametrize("many", [False, True])
     def test_any_form_of_weights_of_samples(self, form, many):

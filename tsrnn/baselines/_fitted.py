@@ -24,13 +24,7 @@ from tsrnn.baselines._file import (
     estimates_from_file,
     estimates_header,
 )
-from tsrnn.baselines._rows import (
-    NAMES_SHOWN,
-    BaselineSummary,
-    FittedRows,
-    RowsState,
-    name_series,
-)
+from tsrnn.baselines._rows import NAMES_SHOWN, BaselineSummary, FittedRows, RowsState, name_series
 from tsrnn.baselines._unit import (
     SEASONLESS,
     Ahead,

@@ -10,13 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from tsrnn.baselines._rows import (
-    BaselineSummary,
-    FittedRows,
-    RowsState,
-    name_series,
-    season_steps,
-)
+from tsrnn.baselines._rows import BaselineSummary, FittedRows, RowsState, name_series, season_steps
 from tsrnn.contract import (
     MOST_STEPS,
     Arguments,

@@ -11,14 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import flag, number, positive_integer, seed_of
-from tsrnn.erm._curves import (
-    Functions,
-    channel_of,
-    curve_frame,
-    lag_of_all,
-    level_of,
-    within,
-)
+from tsrnn.erm._curves import Functions, channel_of, curve_frame, lag_of_all, level_of, within
 from tsrnn.erm._sequences import Sequences, in_batches, read_sequences
 
 __all__ = ["impulse_response", "memory", "partial_dependence"]

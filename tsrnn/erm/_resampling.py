@@ -101,10 +101,7 @@ def named(fit: str) -> Iterator[None]:
 
 
 def in_workers(
-    function: Callable[..., Any],
-    tasks: Sequence[tuple],
-    n_jobs: Any,
-    progress: str | None = None,
+    function: Callable[..., Any], tasks: Sequence[tuple], n_jobs: Any, progress: str | None = None
 ) -> list[Any]:
     """Return `function(*task)` for each task, in order, from processes of one thread each.
 

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tsrnn.contract import Summary
-from tsrnn.interpret import (
-    WIDTH,
-    feature_section,
-    reading_of,
-    section,
-    two_columns,
-    wrapped,
-)
+from tsrnn.interpret import WIDTH, feature_section, reading_of, section, two_columns, wrapped
 from tsrnn.kernels import Cell
 
 if TYPE_CHECKING:

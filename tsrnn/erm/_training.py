@@ -197,11 +197,7 @@ class TrainingData:
     """
 
     def __init__(
-        self,
-        sequences: Sequences,
-        target: Tensor,
-        weight: np.ndarray | None,
-        many_to_many: bool,
+        self, sequences: Sequences, target: Tensor, weight: np.ndarray | None, many_to_many: bool
     ) -> None:
         self.values = torch.from_numpy(sequences.values.astype(np.float32))
         self.starts = torch.from_numpy(sequences.starts)

@@ -139,11 +139,7 @@ class History:
 
     @classmethod
     def of(
-        cls,
-        frame: pd.DataFrame,
-        n_lags: int,
-        ahead: int = 0,
-        current: tuple[str, ...] = (),
+        cls, frame: pd.DataFrame, n_lags: int, ahead: int = 0, current: tuple[str, ...] = ()
     ) -> History:
         """History of each row with `n_lags` rows before and `ahead` rows after.
 
