@@ -360,7 +360,8 @@ def _batches(sequences: Sequences, chosen: np.ndarray | None = None) -> Iterator
 
 def _grid_values(grid: Any, sequences: Sequences, lag: int, channel: int) -> np.ndarray:
     if grid is None:
-        observed = sequences.at_lag(lag, channel)
+        rows = sequences.starts + sequences.lengths - 1 - lag  # all sequences have this lag
+        observed = sequences.values[rows, channel]
         if not np.isfinite(observed).all():
             raise ValueError(
                 f"values at lag {lag} of channel {channel} are not all finite and have no "

@@ -86,10 +86,6 @@ class Sequences:
             return np.split(rows, self.starts[1:])
         return rows.reshape(len(self), -1, *rows.shape[1:])
 
-    def at_lag(self, lag: int, channel: int) -> np.ndarray:
-        """Return the values of an input at a lag that all sequences have, shape (N,)."""
-        return self.values[self.starts + self.lengths - 1 - lag, channel]
-
     def aligned(self, chosen: np.ndarray) -> np.ndarray:
         """Copy sequences to an array (n, longest, d_in), aligned at their last steps."""
         if self.kind != "list":  # indexing samples of an array is faster than indexing rows
