@@ -571,8 +571,7 @@ def test_what_is_refused(error, call, message):
 
 
 @pytest.mark.parametrize(
-    "module",
-    ["_adding", "_arma_inputs", "_holder", "_regression", "_rnn_process"],
+    "module", ["_adding", "_arma_inputs", "_holder", "_regression", "_rnn_process"]
 )
 def test_docstring_examples_run(module):
     failed, run = doctest.testmod(importlib.import_module(f"tsrnn.datasets.{module}"))

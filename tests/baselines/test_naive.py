@@ -47,21 +47,13 @@ def naive2(y, h, m=12):
     return ahead * point, ahead * error
 
 
+# With the rows less the degrees of freedom of residuals, by which Student's t is exact.
 METHODS = {
-    "Naive": (Naive, naive),
-    "SeasonalNaive": (SeasonalNaive, seasonal_naive),
-    "Drift": (Drift, drift),
-    "Mean": (Mean, mean),
-    "Naive2": (Naive2, naive2),
-}
-
-# Of the residuals, by which the quantiles of Student's t are exact under normal errors.
-DEGREES = {
-    "Naive": lambda n: n - 1,
-    "SeasonalNaive": lambda n: n - 12,
-    "Drift": lambda n: n - 2,
-    "Mean": lambda n: n - 1,
-    "Naive2": lambda n: n - 1,
+    "Naive": (Naive, naive, 1),
+    "SeasonalNaive": (SeasonalNaive, seasonal_naive, 12),
+    "Drift": (Drift, drift, 2),
+    "Mean": (Mean, mean, 1),
+    "Naive2": (Naive2, naive2, 1),
 }
 
 
@@ -71,7 +63,8 @@ def method(request):
 
 
 class TestFormulae:
-    def check(self, model, frame, formula, close):
+    def check(self, model, frame, close):
+        _, formula, lost = METHODS[model.column_name]
         h = np.arange(1, 31)
         forecast = model.predict(30, level=[80, 95])
         for name, own in forecast.groupby("unique_id"):
@@ -79,22 +72,19 @@ class TestFormulae:
             point, error = formula(y, h)
             close(own[model.column_name], point, rtol=1e-10)
             for level in (80, 95):
-                q = student.ppf(0.5 + level / 200, DEGREES[model.column_name](len(y)))
+                q = student.ppf(0.5 + level / 200, len(y) - lost)
                 close(own[f"{model.column_name}-lo-{level}"], point - q * error, rtol=1e-10)
                 close(own[f"{model.column_name}-hi-{level}"], point + q * error, rtol=1e-10)
 
     def test_of_a_panel(self, method, panel, close):
-        cls, formula = method
-        self.check(cls().fit(panel), panel, formula, close)
+        self.check(method[0]().fit(panel), panel, close)
 
     def test_after_an_update(self, method, panel, close):
-        cls, formula = method
         late = panel.groupby("unique_id").cumcount(ascending=False) < 7
-        model = cls().fit(panel[~late]).update(panel[late])
-        self.check(model, panel, formula, close)
+        self.check(method[0]().fit(panel[~late]).update(panel[late]), panel, close)
 
     def test_of_several_targets(self, method, wave, close):
-        cls, formula = method
+        cls, formula, _ = method
         frame = pd.DataFrame({"u": wave, "v": 3 * wave[::-1].to_numpy()})
         forecast = cls().fit(frame).predict(5)
         for name in "uv":
@@ -223,20 +213,13 @@ class TestRows:
             Naive(freq="D").fit(pd.Series([1.0], pd.date_range("2020-01-01", periods=1)))
 
     def test_some_series_are_replaced_and_selected(self):
-        frames = [
-            pd.DataFrame(
-                {
-                    "unique_id": np.repeat(list("abcd"), lengths),
-                    "ds": np.concatenate([pd.date_range(first, periods=n) for n in lengths]),
-                    "y": start + np.arange(float(sum(lengths))),
-                }
-            )
-            for start, first, lengths in (
-                (0, "2020-01-01", [3, 5, 2, 4]),
-                (100, "2020-03-01", [6, 2, 7, 3]),
-            )
-        ]
-        old, new = (Naive().fit(frame).state_ for frame in frames)
+        def state(start, first, lengths):
+            ids = np.repeat(list("abcd"), lengths)
+            times = np.concatenate([pd.date_range(first, periods=n) for n in lengths])
+            values = start + np.arange(float(len(ids)))
+            return Naive().fit(pd.DataFrame({"unique_id": ids, "ds": times, "y": values})).state_
+
+        old, new = state(0, "2020-01-01", [3, 5, 2, 4]), state(100, "2020-03-01", [6, 2, 7, 3])
         which = np.array([3, 1])
         made = old.replaced(which, new.select(which))
         for i in range(4):

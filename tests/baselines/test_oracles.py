@@ -107,14 +107,9 @@ def assert_same(frame, name, expected, close):
 
 class TestOneTarget:
     @pytest.mark.few(
-        "AR with constant",
-        "ARIMA with drift",
-        "local level",
-        "damped trend",
-        "components by default",
-        "GARCH",
-        "HAR with ARCH",
-    )
+        "AR with constant", "ARIMA with drift", "local level", "damped trend",
+        "components by default", "GARCH", "HAR with ARCH",
+    )  # fmt: skip
     def test_of_a_panel(self, case, panel, close):
         model, call = case
         forecast = model.fit(panel).predict(H, level=80)
@@ -129,12 +124,9 @@ class TestOneTarget:
         assert_same(forecast, "y", call(y[:-9], y[-9:]), close)
 
     @pytest.mark.few(
-        "AR with constant",
-        "ARIMA with drift",
-        "local level",
-        "damped trend",
+        "AR with constant", "ARIMA with drift", "local level", "damped trend",
         "components by default",
-    )
+    )  # fmt: skip
     @pytest.mark.parametrize("name", [name for name in MODELS if hasattr(MODELS[name][1], "plain")])
     def test_on_the_same_data_without_standardizing(self, name, panel, wave, close):
         model, call = MODELS[name]
@@ -251,16 +243,11 @@ class TestVariance:
 def ahead(exog):
     draw = np.random.default_rng(1)
     last = exog.groupby("unique_id")["ds"].max()
-    return pd.concat(
-        pd.DataFrame(
-            {
-                "unique_id": label,
-                "ds": pd.date_range(end, periods=H + 1, freq="MS")[1:],
-                "x": draw.normal(size=H),
-            }
-        )
-        for label, end in last.items()
-    )
+    frames = []
+    for label, end in last.items():
+        times = pd.date_range(end, periods=H + 1, freq="MS")[1:]
+        frames.append(pd.DataFrame({"unique_id": label, "ds": times, "x": draw.normal(size=H)}))
+    return pd.concat(frames)
 
 
 def with_regressors(build, x, future, y, _):

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -80,19 +81,9 @@ def ahead(model, y):
 
 
 @pytest.mark.few(
-    "AR with constant",
-    "ARIMA",
-    "local level",
-    "smoothing",
-    "Holt-Winters",
-    "StatsmodelsTheta",
-    "GARCH",
-    "Naive",
-    "Naive2",
-    "SeasonalNaive",
-    "Drift",
-    "Mean",
-)
+    "AR with constant", "ARIMA", "local level", "smoothing", "Holt-Winters", "StatsmodelsTheta",
+    "GARCH", "Naive", "Naive2", "SeasonalNaive", "Drift", "Mean",
+)  # fmt: skip
 @pytest.mark.parametrize("name", BASELINES)
 def test_forecasts_are_in_any_unit(name, walk):
     model, rtol = BASELINES[name]
@@ -162,16 +153,16 @@ def test_rows_of_an_update_are_in_the_unit_of_the_fit(walk):
 @pytest.mark.parametrize(
     ("model", "build"),
     [
-        (SARIMAX((1, 0, 0)), lambda y: sarimax.SARIMAX(y, order=(1, 0, 0))),
-        (SARIMAX((0, 1, 1)), lambda y: sarimax.SARIMAX(y, order=(0, 1, 1))),
+        (SARIMAX((1, 0, 0)), partial(sarimax.SARIMAX, order=(1, 0, 0))),
+        (SARIMAX((0, 1, 1)), partial(sarimax.SARIMAX, order=(0, 1, 1))),
         (
             UnobservedComponents(seasonal=None),
-            lambda y: structural.UnobservedComponents(y, "local level"),
+            partial(structural.UnobservedComponents, level="local level"),
         ),
         (StatsmodelsETS(seasonal=None), ETSModel),
         (
             StatsmodelsTheta(deseasonalize=False),
-            lambda y: ThetaModel(y, period=12, deseasonalize=False),
+            partial(ThetaModel, period=12, deseasonalize=False),
         ),
     ],
 )
@@ -204,16 +195,9 @@ class TestToldInTheUnitOfTheData:
     @pytest.mark.parametrize("order", [(1, 0), (2, 0), (0, 1)])
     def test_of_vectors(self, pair, order, covariance):
         frame = pair * [30, 0.02]
-        model = VARMAX(order, error_cov_type=covariance, measurement_error=order == (1, 0))
-        model.fit(frame)
-        direct = varmax.VARMAX(
-            frame.to_numpy(),
-            order=order,
-            trend="c",
-            error_cov_type=covariance,
-            measurement_error=order == (1, 0),
-        )
-        self.evaluated(model, direct)
+        given = {"error_cov_type": covariance, "measurement_error": order == (1, 0)}
+        direct = varmax.VARMAX(frame.to_numpy(), order=order, trend="c", **given)
+        self.evaluated(VARMAX(order, **given).fit(frame), direct)
 
     @pytest.mark.parametrize("kinds", [("add", "add", "add"), ("mul", "add", "mul")])
     def test_of_smoothing(self, walk, kinds):

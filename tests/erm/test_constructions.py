@@ -189,33 +189,26 @@ def test_nothing_drawn_globally():
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-LINEAR = nn.Linear(4, 2)
+LINEAR, SMALL = nn.Linear(4, 2), feedforward(4, 1)
+ODD = nn.Sequential(LINEAR, nn.Tanh(), LINEAR), nn.Sequential(LINEAR, nn.ReLU())
+RECURRENT = [
+    RecurrentNetwork(ParaRNN(2, 4, nonlinearity=name), 1, aggregation="fc")
+    for name in ("tanh", "relu")
+]
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
         (lambda: as_para_rnn(LINEAR, 2), TypeError, "Sequential of Linear and ReLU in turn"),
+        (lambda: as_para_rnn(ODD[0], 2), TypeError, "Linear and ReLU in turn"),
+        (lambda: as_para_rnn(ODD[1], 2), TypeError, "begins and ends with Linear"),
+        (lambda: as_para_rnn(SMALL, 3, 3), ValueError, "inputs of the network, 4; got 3"),
+        (lambda: as_para_rnn(SMALL, 3, 4), ValueError, "one of the 3 steps"),
+        (lambda: as_para_rnn(SMALL, 0), ValueError, "length"),
+        (lambda: as_para_rnn(SMALL, 4, block_size=1), ValueError, "at least 2"),
         (
-            lambda: as_para_rnn(nn.Sequential(LINEAR, nn.Tanh(), LINEAR), 2),
-            TypeError,
-            "Linear and ReLU in turn",
-        ),
-        (
-            lambda: as_para_rnn(nn.Sequential(LINEAR, nn.ReLU()), 2),
-            TypeError,
-            "begins and ends with Linear",
-        ),
-        (
-            lambda: as_para_rnn(feedforward(4, 1), 3, 3),
-            ValueError,
-            "divide the inputs of the network, 4; got 3",
-        ),
-        (lambda: as_para_rnn(feedforward(4, 1), 3, 4), ValueError, "one of the 3 steps"),
-        (lambda: as_para_rnn(feedforward(4, 1), 0), ValueError, "length"),
-        (lambda: as_para_rnn(feedforward(4, 1), 4, block_size=1), ValueError, "at least 2"),
-        (
-            lambda: as_para_rnn(feedforward(4, 1), 4, block_size=3),
+            lambda: as_para_rnn(SMALL, 4, block_size=3),
             ValueError,
             "divide the 2 units of the modified ParaRNN; got 3",
         ),
@@ -226,18 +219,8 @@ LINEAR = nn.Linear(4, 2)
         ),
         (lambda: as_para_rnn(modified_network(4, 1, 2), 3, 2), ValueError, "Leave it out; got 2"),
         (lambda: as_feedforward(LINEAR, 2), TypeError, "around a ParaRNN; got Linear"),
-        (
-            lambda: as_feedforward(RecurrentNetwork(ParaRNN(2, 4), 1), 2),
-            ValueError,
-            "nonlinearity='tanh'",
-        ),
-        (
-            lambda: as_feedforward(
-                RecurrentNetwork(ParaRNN(2, 4, nonlinearity="relu"), 1, aggregation="fc"), 0
-            ),
-            ValueError,
-            "step",
-        ),
+        (lambda: as_feedforward(RECURRENT[0], 2), ValueError, "nonlinearity='tanh'"),
+        (lambda: as_feedforward(RECURRENT[1], 0), ValueError, "step"),
     ],
 )
 def test_what_is_refused(call, error, message):

@@ -120,16 +120,10 @@ def test_errors_over_training_samples_cover():
         rng = np.random.default_rng(random_state)
         return np.zeros((n, 1)), SIGMA * rng.normal(size=n)
 
+    sizes = {"n_monte_carlo": 2, "n_train": 10, "n_replicates": 40}
+    zero = lambda X: np.zeros(len(X))  # noqa: E731
     found = [
-        excess_risk(
-            DummyRegressor(),
-            lambda X: np.zeros(len(X)),
-            noise,
-            n_monte_carlo=2,
-            n_train=10,
-            n_replicates=40,
-            random_state=seed,
-        ).excess
+        excess_risk(DummyRegressor(), zero, noise, **sizes, random_state=seed).excess
         for seed in range(60)
     ]
     covered = sum(abs(value - SIGMA**2 / 10) < 2 * error for value, error in found)
@@ -152,16 +146,8 @@ def test_a_constant_for_a_line_has_the_variance_of_the_line_as_approximation_err
 
 
 def test_expected_parts_of_a_constant_for_a_line():
-    found = excess_risk(
-        DummyRegressor(),
-        mean,
-        sample,
-        n_monte_carlo=1000,
-        n_train=20,
-        n_replicates=300,
-        n_population=200_000,
-        random_state=0,
-    )
+    sizes = {"n_monte_carlo": 1000, "n_train": 20, "n_replicates": 300, "n_population": 200_000}
+    found = excess_risk(DummyRegressor(), mean, sample, **sizes, random_state=0)
     assert within(found.estimation, (SIZE + SIGMA**2) / 20)
     assert within(found.approximation, SIZE)
     assert within(found.excess, SIZE + (SIZE + SIGMA**2) / 20)
@@ -376,16 +362,8 @@ def test_classifiers_and_samplers_of_x_alone_are_refused():
 def test_the_result_is_plain_frozen_and_says_what_it_is():
     model = DummyRegressor().fit(*sample(10, 0))
     given = excess_risk(model, mean, sample, n_monte_carlo=50, random_state=0)
-    over = excess_risk(
-        model,
-        mean,
-        sample,
-        n_monte_carlo=50,
-        n_train=10,
-        n_replicates=3,
-        n_population=40,
-        random_state=0,
-    )
+    sizes = {"n_monte_carlo": 50, "n_train": 10, "n_replicates": 3, "n_population": 40}
+    over = excess_risk(model, mean, sample, **sizes, random_state=0)
     with pytest.raises(FrozenInstanceError):
         given.excess = None
     assert pickle.loads(pickle.dumps(over)) == over

@@ -467,36 +467,37 @@ class TestRefusals:
     )
     def test_of_partial_dependence(self, arguments, error, message):
         with pytest.raises(error, match=message):
-            partial_dependence(Known(smooth), LISTED, **{"lag": 0, **arguments})
+            partial_dependence(Known(smooth), LISTED, **{"lag": 0} | arguments)
 
     @pytest.mark.parametrize(
-        ("arguments", "error", "message"),
+        ("call", "arguments", "error", "message"),
         [
-            ({"max_lag": 3}, ValueError, "max_lag must be .* 0 to 2; sample 1 is the shortest"),
-            ({"size": 0}, ValueError, 'size must be "std" or a finite number'),
-            ({"size": np.inf}, ValueError, 'size must be "std"'),
-            ({"size": "sd"}, ValueError, "got 'sd'"),
-            ({"persistent": 1}, TypeError, "persistent must be True or False"),
-            ({"channel": "x"}, TypeError, "channel must be a whole number"),
+            (
+                impulse_response,
+                {"max_lag": 3},
+                ValueError,
+                "max_lag must be .* 0 to 2; sample 1 is the shortest",
+            ),
+            (impulse_response, {"size": 0}, ValueError, 'size must be "std" or a finite number'),
+            (impulse_response, {"size": np.inf}, ValueError, 'size must be "std"'),
+            (impulse_response, {"size": "sd"}, ValueError, "got 'sd'"),
+            (impulse_response, {"persistent": 1}, TypeError, "persistent must be True or False"),
+            (impulse_response, {"channel": "x"}, TypeError, "channel must be a whole number"),
+            (
+                memory,
+                {"max_lag": 4},
+                ValueError,
+                "0 to 3, the longest that two samples have.*got 4",
+            ),
+            (memory, {"n_swaps": 0}, ValueError, "n_swaps must be a positive"),
+            (memory, {"threshold": 0}, ValueError, "threshold must be a number greater than 0"),
+            (memory, {"threshold": 5}, ValueError, "threshold must be a number of at most 1"),
+            (memory, {"random_state": -1}, ValueError, "random_state"),
         ],
     )
-    def test_of_impulse_responses(self, arguments, error, message):
+    def test_of_impulse_responses_and_memory(self, call, arguments, error, message):
         with pytest.raises(error, match=message):
-            impulse_response(Known(smooth), LISTED, **arguments)
-
-    @pytest.mark.parametrize(
-        ("arguments", "error", "message"),
-        [
-            ({"max_lag": 4}, ValueError, "0 to 3, the longest that two samples have.*got 4"),
-            ({"n_swaps": 0}, ValueError, "n_swaps must be a positive"),
-            ({"threshold": 0}, ValueError, "threshold must be a number greater than 0"),
-            ({"threshold": 5}, ValueError, "threshold must be a number of at most 1"),
-            ({"random_state": -1}, ValueError, "random_state"),
-        ],
-    )
-    def test_of_memory(self, arguments, error, message):
-        with pytest.raises(error, match=message):
-            memory(Known(smooth), LISTED, **arguments)
+            call(Known(smooth), LISTED, **arguments)
 
     def test_of_samples(self):
         for X, message in [

@@ -18,7 +18,7 @@ from tsrnn.erm import (
     deep_ensemble,
     excess_risk,
 )
-from tsrnn.training import train_replicates
+from tsrnn.training import train, train_replicates
 
 ROUNDING = 1e-3  # of trained weights; another seed or sample changes predictions by tenths
 
@@ -190,8 +190,6 @@ def test_passes_and_processes_give_the_same_members():
 
 def count_trainings(estimator, X, z):
     """Trainings by Lightning, and networks of each training in one pass, in a bootstrap."""
-    from tsrnn.training import train, train_replicates
-
     with (
         patch("tsrnn.training.train", side_effect=train) as alone,
         patch("tsrnn.erm._minimisation.train_replicates", side_effect=train_replicates) as together,

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": (
         "a sample twice and a sample of weight 2 fall into different batches and validation parts"
-    ),
+    )
 }
 # Checks that ask for a good fit; of all others the fit may be short.
 OF_ACCURACY = ("check_regressors_train", "check_classifiers_classes")

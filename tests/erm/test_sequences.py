@@ -164,84 +164,60 @@ def at(where, value, array=ARRAY):
 
 
 REFUSED = {
-    "none": (None, TypeError, "X must be a table.*got None"),
-    "scalar": (3.0, ValueError, "Expected 2D array, got scalar"),
-    "dict": ({"a": 1}, TypeError, "X must be a table.*got a dict"),
-    "generator": (
-        (row for row in RAGGED),
-        TypeError,
-        "a list or a frame; got a generator. Give a list",
-    ),
-    "one axis": (np.ones(6), ValueError, "Expected 2D array, got 1D array"),
-    "empty list": ([], ValueError, "X must be.*got an empty list"),
-    "no samples": (ARRAY[:0], ValueError, r"Found array with 0 sample\(s\)"),
-    "no steps": (ARRAY[:, :0], ValueError, r"at least one step.*got shape \(6, 0, 2\)"),
-    "no inputs": (ARRAY[..., :0], ValueError, r"got shape \(6, 3, 0\)"),
-    "no columns": (TABLE[:, :0], ValueError, r"0 feature\(s\)"),
-    "four axes": (ARRAY[None], ValueError, r"X must be.*got shape \(1, 6, 3, 2\)"),
+    "none": (None, "X must be a table.*got None"),
+    "scalar": (3.0, "Expected 2D array, got scalar"),
+    "dict": ({"a": 1}, "X must be a table.*got a dict"),
+    "generator": ((row for row in RAGGED), "a list or a frame; got a generator. Give a list"),
+    "one axis": (np.ones(6), "Expected 2D array, got 1D array"),
+    "empty list": ([], "X must be.*got an empty list"),
+    "no samples": (ARRAY[:0], r"Found array with 0 sample\(s\)"),
+    "no steps": (ARRAY[:, :0], r"at least one step.*got shape \(6, 0, 2\)"),
+    "no inputs": (ARRAY[..., :0], r"got shape \(6, 3, 0\)"),
+    "no columns": (TABLE[:, :0], r"0 feature\(s\)"),
+    "four axes": (ARRAY[None], r"X must be.*got shape \(1, 6, 3, 2\)"),
     "empty sequence": (
         [RAGGED[0], np.ones((0, 2))],
-        ValueError,
         r"at least one step and one input; sequence 1 has shape \(0, 2\)",
     ),
-    "sequence without inputs": ([np.ones((2, 0))], ValueError, r"sequence 0 has shape \(2, 0\)"),
-    "other inputs": (
-        [*RAGGED, np.ones((2, 3))],
-        ValueError,
-        "sequence 0 has 2, sequence 6 has 3",
-    ),
-    "ragged rows": ([[[1, 2], [3]], [[1, 2]]], ValueError, "sequence 0 of X.*differ in length"),
-    "numbers among sequences": ([1, [2, 3]], ValueError, "X must be.*got a list of other things"),
-    "sequences of three axes": (
-        [np.ones((2, 2, 2)), np.ones((3, 2, 2))],
-        ValueError,
-        "X must be.*got a list of other things",
-    ),
-    "text": (np.full((6, 2), "1.5"), ValueError, "X must hold numbers; got <U3"),
-    "text in a list": ([["1", "2"], ["3"]], ValueError, "sequence 0 of X must hold numbers"),
-    "words": (["a", "b"], ValueError, "X must hold numbers; got <U1"),
+    "sequence without inputs": ([np.ones((2, 0))], r"sequence 0 has shape \(2, 0\)"),
+    "other inputs": ([*RAGGED, np.ones((2, 3))], "sequence 0 has 2, sequence 6 has 3"),
+    "ragged rows": ([[[1, 2], [3]], [[1, 2]]], "sequence 0 of X.*differ in length"),
+    "numbers among sequences": ([1, [2, 3]], "X must be.*got a list of other things"),
+    "sequences of three axes": ([np.ones((2, 2, 2)), np.ones((3, 2, 2))], "a list of other things"),
+    "text": (np.full((6, 2), "1.5"), "X must hold numbers; got <U3"),
+    "text in a list": ([["1", "2"], ["3"]], "sequence 0 of X must hold numbers"),
+    "words": (["a", "b"], "X must hold numbers; got <U1"),
     "words among objects": (
         [np.array([1, "x"], dtype=object), np.ones(3)],
-        ValueError,
         "sequence 0 of X must hold numbers; could not convert",
     ),
-    "dates": (np.zeros((6, 2), "M8[D]"), ValueError, "X must hold numbers; got datetime64"),
+    "dates": (np.zeros((6, 2), "M8[D]"), "X must hold numbers; got datetime64"),
     "spans in a list": (
         [np.ones(2), np.zeros(3, "m8[s]")],
-        ValueError,
         "sequence 1 of X must hold numbers; got timedelta64",
     ),
-    "complex": (ARRAY * 1j, ValueError, "Complex data not supported"),
-    "complex in a list": ([np.ones(2), np.ones(3) * 1j], ValueError, "sequence 1 of X has complex"),
-    "masked": (np.ma.masked_array(ARRAY, ARRAY > 1), ValueError, "X is masked"),
+    "complex": (ARRAY * 1j, "Complex data not supported"),
+    "complex in a list": ([np.ones(2), np.ones(3) * 1j], "sequence 1 of X has complex"),
+    "masked": (np.ma.masked_array(ARRAY, ARRAY > 1), "X is masked"),
     "masked in a list": (
         [np.ones(2), np.ma.masked_array(np.ones(3), [0, 1, 0])],
-        ValueError,
         "sequence 1 of X is masked",
     ),
     "NaN": (
         at((4, 1, 1), np.nan),
-        ValueError,
         "Input X contains NaN: 1 values are not finite, the first at sample 4, step 1, input 1",
     ),
-    "NaN of a table": (
-        at((5, 2), np.nan, TABLE),
-        ValueError,
-        "the first at sample 5, step 2, input 0",
-    ),
-    "infinity": (
-        inside((4, 3, 1), -np.inf),
-        ValueError,
-        "Input X contains infinity.*sample 4, step 3, input 1",
-    ),
-    "None in a list": ([[None, 1], [2]], ValueError, "Input X contains NaN.*sample 0, step 0"),
+    "NaN of a table": (at((5, 2), np.nan, TABLE), "the first at sample 5, step 2, input 0"),
+    "infinity": (inside((4, 3, 1), -np.inf), "contains infinity.*sample 4, step 3, input 1"),
+    "None in a list": ([[None, 1], [2]], "Input X contains NaN.*sample 0, step 0"),
 }
 
 
 class TestRefusals:
     @pytest.mark.parametrize("name", REFUSED)
     def test_what_cannot_be_read_is_named(self, name):
-        X, error, message = REFUSED[name]
+        X, message = REFUSED[name]
+        error = TypeError if name in ("none", "dict", "generator") else ValueError
         with pytest.raises(error, match=f"(?s){message}"):
             read(X)
 

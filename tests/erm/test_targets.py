@@ -154,7 +154,7 @@ class TestLabels:
             (
                 np.array(["a", np.nan] * 4, object),
                 ValueError,
-                "a label everywhere; 4 are missing, the first at sample 1. Drop these samples$",
+                "label everywhere; 4 .* 1. Drop these samples$",
             ),
             ([0, 1, np.nan, 0, 0, 1, 1, 1], ValueError, "NaN: 1 targets .* at sample 2"),
             (np.array([["a", "b"]] * 8), ValueError, "should be a 1d array"),
@@ -178,13 +178,7 @@ class TestLabels:
 class TestWeights:
     @pytest.mark.parametrize(
         "form",
-        [
-            np.asarray,
-            list,
-            lambda w: pd.Series(w, index=range(5, 13)),
-            pl.Series,
-            torch.tensor,
-        ],
+        [np.asarray, list, lambda w: pd.Series(w, index=range(5, 13)), pl.Series, torch.tensor],
     )
     @pytest.mark.parametrize("many", [False, True])
     def test_any_form_of_weights_of_samples(self, form, many):

@@ -96,15 +96,9 @@ def put(rnn, matrix):
 def train(module, *callbacks, epochs=2):
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(4, 12, 1, generator=generator)
-    trainer = pl.Trainer(
-        accelerator="cpu",
-        max_epochs=epochs,
-        callbacks=list(callbacks),
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
+    names = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    quiet = dict.fromkeys(names, False)
+    trainer = pl.Trainer(accelerator="cpu", max_epochs=epochs, callbacks=[*callbacks], **quiet)
     pairs = TensorDataset(x, x.cumsum(1))
     trainer.fit(module, DataLoader(pairs, batch_size=2, generator=generator))
 

@@ -325,16 +325,8 @@ def test_arguments_are_checked():
 @pytest.mark.parametrize(
     ("x", "error", "message"),
     [
-        (
-            pd.DataFrame({"y": [1.0]}),
-            TypeError,
-            r"got DataFrame\. .*as_tensor\(x\.to_numpy\(\), dtype",
-        ),
-        (
-            [[1.0]],
-            TypeError,
-            r"x must be a torch\.Tensor; got list\. .*\(x, dtype=torch\.float64\)",
-        ),
+        (pd.DataFrame({"y": [1.0]}), TypeError, r"DataFrame\. .*as_tensor\(x\.to_numpy\(\), dtype"),
+        ([[1.0]], TypeError, r"torch\.Tensor; got list\. .*\(x, dtype=torch\.float64\)"),
         (np.zeros((3, 1), "f"), TypeError, "x must be a torch.Tensor; got ndarray"),
         (None, TypeError, "x, the inputs to run over, must be given with a layer"),
         (torch.zeros(3).double(), ValueError, r"x must have shape \(B, T, 1\) .* got \(3,\)"),

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tsrnn.interpret import (
-    elapsed_steps,
-    memory_lengths,
-    reconstruct_input,
-    recurrence_features,
-)
+from tsrnn.interpret import elapsed_steps, memory_lengths, reconstruct_input, recurrence_features
 from tsrnn.layers import LRU, ParaRNN
 
 

@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsrnn import ARMA, ParaRNNForecaster, forecast_features, recurrence_features
-from tsrnn.datasets import (
-    load_elec_equip,
-    load_elnino,
-    load_nile,
-    threshold_autoregression,
-)
+from tsrnn.datasets import load_elec_equip, load_elnino, load_nile, threshold_autoregression
 from tsrnn.forecasters import feature_stability
 from tsrnn.interpret import match_features, reading_of_forecasts, realise, realise_paths
 from tsrnn.plotting import plot_features, plot_lag_curves

@@ -68,13 +68,7 @@ def check_lags(value: Any, most: int, name: str) -> None:
 def estimates_from_file(
     header: dict[str, Any], arrays: dict[str, np.ndarray], model: UnitModel, units: list[Rows]
 ) -> tuple[UnitEstimates, ...]:
-    """Estimates of the units from the header and arrays of a file, checked.
-
-    Raises
-    ------
-    DamagedFileError
-        With the name of the field or array.
-    """
+    """Estimates of the units from the header and arrays of a file, checked."""
     n, lengths = len(units), np.array([len(rows.y) for rows in units])
     record(
         {
@@ -117,22 +111,9 @@ def estimates_from_file(
 def check_unit(
     model: UnitModel, i: int, fitted: UnitEstimates, rows: Rows, seen: set[tuple[int, str]]
 ) -> None:
-    """Check that a model with these arguments has these parameters.
+    """Check that a model with these arguments has the parameters of unit number i in a file.
 
-    Parameters
-    ----------
-    model : UnitModel
-    i : int
-        Number of the unit.
-    fitted : UnitEstimates
-    rows : Rows
-    seen : set
-        Names and choices already checked; this unit adds its own.
-
-    Raises
-    ------
-    DamagedFileError
-        With the name of the field.
+    `seen` are names and choices already checked; this unit adds its own.
     """
     place = f"fitted.specs[{i}]"
     if SEASONLESS in fitted.spec:

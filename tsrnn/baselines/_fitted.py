@@ -24,13 +24,7 @@ from tsrnn.baselines._file import (
     estimates_from_file,
     estimates_header,
 )
-from tsrnn.baselines._rows import (
-    NAMES_SHOWN,
-    BaselineSummary,
-    FittedRows,
-    RowsState,
-    name_series,
-)
+from tsrnn.baselines._rows import NAMES_SHOWN, BaselineSummary, FittedRows, RowsState, name_series
 from tsrnn.baselines._unit import (
     SEASONLESS,
     Ahead,
@@ -69,16 +63,8 @@ class FittedUnits(FittedRows):
     """Models of statsmodels or arch at the estimates of their units.
 
     A forecast runs the model at these parameters over the rows seen. Units are numbered series by
-    series, within a series target by target; a multivariate model has one unit a series.
-
-    Attributes
-    ----------
-    model : UnitModel
-        Model with the arguments of the fit.
-    estimates : tuple of UnitEstimates
-        Estimates of each unit.
-    first_times : ndarray of shape (S,)
-        Times of the first rows at `fit`; rows are numbered from them.
+    series, within a series target by target; a multivariate model has one unit a series. Rows are
+    numbered from `first_times`, shape (S,), the times of the first rows at `fit`.
     """
 
     model: UnitModel
@@ -138,10 +124,7 @@ class FittedUnits(FittedRows):
     ) -> list[Any]:
         """Ask the model about every unit of a state; None for a unit without parameters.
 
-        Raises
-        ------
-        ValueError
-            If all units fail; single failures are warned of.
+        Raise a `ValueError` if all units fail; single failures are warned of.
         """
         layout, model = self.data.layout, self.model.with_seed(self.arguments.random_state)
         series = self.data.series_of(state.ids, self.arguments.class_name)
@@ -460,14 +443,8 @@ def ask_unit(
 ) -> tuple[Any, list[str], str]:
     """Ask a model about a unit, by the name of its method.
 
-    Returns
-    -------
-    answer : object
-        None where there is a reason.
-    texts : list of str
-        Warnings of the library.
-    reason : str
-        Reason why there is no answer; empty if there is one.
+    Return the answer, the warnings of the library, and the reason why there is no answer: empty if
+    there is one.
     """
     texts: list[str] = []
     try:

@@ -10,13 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from tsrnn.baselines._rows import (
-    BaselineSummary,
-    FittedRows,
-    RowsState,
-    name_series,
-    season_steps,
-)
+from tsrnn.baselines._rows import BaselineSummary, FittedRows, RowsState, name_series, season_steps
 from tsrnn.contract import (
     MOST_STEPS,
     Arguments,
@@ -40,13 +34,7 @@ SEASONS = 3  # that the test of seasonality needs
 
 @dataclass(frozen=True)
 class Rule(ABC):
-    """Rule of a naive method: forecasts and their standard errors, from rows alone.
-
-    Attributes
-    ----------
-    season : int
-        Steps of a season; 1 for a method without one.
-    """
+    """Rule of a naive method with a season, or 1: forecasts and their standard errors."""
 
     season: int
 

@@ -31,16 +31,9 @@ NAMES_SHOWN = 3
 class RowsState:
     """State of a baseline: all rows of every series, one series below the other.
 
-    Attributes
-    ----------
-    ids : pandas.Index of shape (S,)
-    first_times, last_times : ndarray of shape (S,)
-    target_scale : ndarray of shape (S, C)
-        Standard deviation of each target in the data fitted to; 1 where it does not vary.
-    values : ndarray of shape (N, C)
-    exog : ndarray of shape (N, n)
-    indptr : ndarray of shape (S + 1,)
-        Series i has the rows indptr[i] to indptr[i + 1].
+    Series i has the rows indptr[i] to indptr[i + 1] of `values` (N, C) and `exog` (N, n).
+    `target_scale` (S, C) is the standard deviation of each target in the data fitted to; 1 where it
+    does not vary.
     """
 
     ids: pd.Index
@@ -130,13 +123,7 @@ class RowsState:
     def from_file(
         cls, arrays: dict[str, np.ndarray], data: FittedData, last_times: np.ndarray
     ) -> RowsState:
-        """State from the arrays of a file, checked.
-
-        Raises
-        ------
-        DamagedFileError
-            With the name of the array.
-        """
+        """State from the arrays of a file, checked."""
         n, n_targets, n_exog = len(data.ids), data.n_targets, len(data.exog_names)
         shapes = {
             "first_times": ("int64", (n,)),
@@ -180,15 +167,7 @@ def season_steps(season_length: Any, data: FittedData) -> int:
 
 @dataclass(frozen=True, repr=False)
 class BaselineSummary(Summary):
-    """Summary of a fitted baseline; print it.
-
-    Attributes
-    ----------
-    title : str
-    text : str
-    notes : tuple of str
-        Notes on the support of the targets.
-    """
+    """Summary of a fitted baseline, with notes on the support of its targets; print it."""
 
     title: str
     text: str

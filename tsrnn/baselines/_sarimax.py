@@ -364,13 +364,7 @@ class ARIMASearch(StateSpaceModel):
         ]
 
     def value(self, rows: Rows, spec: dict[str, Any]) -> float:
-        """The criterion of one model of scaled rows.
-
-        Raises
-        ------
-        ValueError, LinAlgError
-            If it cannot be fitted.
-        """
+        """The criterion of one model of scaled rows."""
         results = self.fit(rows, self.with_origin(rows, spec))
         value = float(getattr(results, self.criterion))
         if not np.isfinite(value):

@@ -13,15 +13,7 @@ import numpy as np
 
 from tsrnn.baselines._fitted import UnitForecaster
 from tsrnn.baselines._unit import Ahead, Rows, Unit, UnitEstimates, UnitModel, normal
-from tsrnn.contract import (
-    Kind,
-    listed,
-    positive,
-    real,
-    record,
-    refuse,
-    with_shared_arguments,
-)
+from tsrnn.contract import Kind, listed, positive, real, record, refuse, with_shared_arguments
 
 REGRESSOR = re.compile(r"(?:^|\.)x(\d+)(?:\.|$)")  # in names of coefficients
 WITHOUT_UNIT = ("ar.", "ma.", "frequency.", "damping.")  # prefixes of unit-free parameters

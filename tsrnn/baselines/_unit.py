@@ -21,15 +21,10 @@ STARTING = "starting"  # in messages of statsmodels on start values of the optim
 
 
 class Rows(NamedTuple):
-    """Rows of one unit: a target of a series, or all targets of a series together.
+    """Rows of one unit: a target of a series, shape (T,), or all targets together, (T, C).
 
-    Attributes
-    ----------
-    y : ndarray of shape (T,), or (T, C) of all targets together
-        NaN where missing, if the model takes missing values.
-    exog : ndarray of shape (T, n) or None
-    offset : int
-        Steps from the first row of the series at `fit` to the first row here.
+    NaN where missing, if the model takes missing values. `offset` counts the steps from the first
+    row of the series at `fit` to the first row here.
     """
 
     y: np.ndarray
@@ -43,14 +38,7 @@ class Rows(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """Forecasts of one unit.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (h,) or (h, C)
-    ends : dict
-        By level, the lower and the upper end of the interval, of the shape of `mean`.
-    """
+    """Forecasts of one unit: `mean` (h,) or (h, C), and by level the ends of its interval."""
 
     mean: np.ndarray
     ends: dict[float, tuple[np.ndarray, np.ndarray]]
@@ -58,24 +46,11 @@ class Ahead(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class UnitEstimates:
-    """Estimates of one unit.
+    """Estimates of one unit: `params` (k,) by `names`, from `n_rows` rows.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the parameters.
-    params : ndarray of shape (k,)
-    spec : dict
-        Choices beside the parameters, such as orders, as JSON values.
-    n_rows : int
-        Number of rows estimated from.
-    loglik, aic, bic : float
-        NaN where the method has none.
-    converged : bool
-    messages : tuple of str
-        Warnings of the library, in order.
-    reason : str
-        Reason why there are no parameters; empty where there are.
+    `spec` has choices beside the parameters, such as orders, as JSON values. `loglik`, `aic` and
+    `bic` are NaN where the method has none. `messages` are warnings of the library, `reason` says
+    why there are no parameters, and is empty where there are.
     """
 
     names: tuple[str, ...] = ()
@@ -104,16 +79,9 @@ class UnitEstimates:
 
 
 class Unit(NamedTuple):
-    """One unit to be forecast.
+    """One unit to be forecast after `rows`, at the estimates `fitted`.
 
-    Attributes
-    ----------
-    fitted : UnitEstimates
-        Estimates to forecast with.
-    rows : Rows
-        Rows to forecast after.
-    future : ndarray of shape (h, n) or None
-        Regressors of the steps ahead.
+    `future` has the regressors of the steps ahead, shape (h, n), or is None.
     """
 
     fitted: UnitEstimates

@@ -11,14 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import flag, number, positive_integer, seed_of
-from tsrnn.erm._curves import (
-    Functions,
-    channel_of,
-    curve_frame,
-    lag_of_all,
-    level_of,
-    within,
-)
+from tsrnn.erm._curves import Functions, channel_of, curve_frame, lag_of_all, level_of, within
 from tsrnn.erm._sequences import Sequences, in_batches, read_sequences
 
 __all__ = ["impulse_response", "memory", "partial_dependence"]
@@ -367,7 +360,8 @@ def _batches(sequences: Sequences, chosen: np.ndarray | None = None) -> Iterator
 
 def _grid_values(grid: Any, sequences: Sequences, lag: int, channel: int) -> np.ndarray:
     if grid is None:
-        observed = sequences.at_lag(lag, channel)
+        rows = sequences.starts + sequences.lengths - 1 - lag  # all sequences have this lag
+        observed = sequences.values[rows, channel]
         if not np.isfinite(observed).all():
             raise ValueError(
                 f"values at lag {lag} of channel {channel} are not all finite and have no "

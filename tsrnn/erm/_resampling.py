@@ -47,18 +47,10 @@ def seed_names(estimator: Any) -> list[str]:
 
 
 class Refit(NamedTuple):
-    """One of many fits.
+    """Clone of `estimator` to be fitted; its `name`, such as "fold 2 of 5", stands in errors.
 
-    Attributes
-    ----------
-    name : str
-        Name in errors, such as "fold 2 of 5".
-    estimator : estimator
-        Estimator to clone and fit, so that fits with numbers as results leave memory.
-    samples : callable
-        Function that returns X, z and the sample weights or None.
-    result : callable
-        Function from the fitted estimator to the result of the refit.
+    `samples` returns X, z and the sample weights or None. `result` maps the fitted estimator to
+    the result of the refit, so that fits leave memory when the result is a few numbers.
     """
 
     name: str
@@ -109,10 +101,7 @@ def named(fit: str) -> Iterator[None]:
 
 
 def in_workers(
-    function: Callable[..., Any],
-    tasks: Sequence[tuple],
-    n_jobs: Any,
-    progress: str | None = None,
+    function: Callable[..., Any], tasks: Sequence[tuple], n_jobs: Any, progress: str | None = None
 ) -> list[Any]:
     """Return `function(*task)` for each task, in order, from processes of one thread each.
 

@@ -34,13 +34,8 @@ LEGAL = (
 class Inputs:
     """Inputs of the samples of a fit, which later samples must match.
 
-    Attributes
-    ----------
-    n_features : int
-        Inputs per step, d_in; for a table, its columns, which are steps.
-    is_table : bool
-    names : ndarray of str, optional
-        Columns of a table, if all have names.
+    `n_features` is d_in, or for a table its columns, which are steps; `names` are the columns of
+    a table if all have names.
     """
 
     n_features: int
@@ -55,20 +50,10 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Stacked sequences.
+    """Stacked sequences: `values` of shape (rows, d_in) in float64, and `lengths` of shape (N,).
 
-    Attributes
-    ----------
-    values : ndarray of shape (rows, d_in)
-        Rows of all sequences, float64.
-    lengths : integer ndarray of shape (N,)
-    kind : {"table", "array", "list"}
-        Form of X.
-    inputs : Inputs
-    flat : bool
-        True if sequences of X have one input without an axis.
-    columns : sequence of labels, optional
-        Columns of X if it is a frame.
+    `kind` is the form of X, "table", "array" or "list"; `flat` is True if sequences of X have one
+    input without an axis; `columns` are those of a frame X.
     """
 
     values: np.ndarray
@@ -100,10 +85,6 @@ class Sequences:
         if self.kind == "list":
             return np.split(rows, self.starts[1:])
         return rows.reshape(len(self), -1, *rows.shape[1:])
-
-    def at_lag(self, lag: int, channel: int) -> np.ndarray:
-        """Return the values of an input at a lag that all sequences have, shape (N,)."""
-        return self.values[self.starts + self.lengths - 1 - lag, channel]
 
     def aligned(self, chosen: np.ndarray) -> np.ndarray:
         """Copy sequences to an array (n, longest, d_in), aligned at their last steps."""
@@ -138,23 +119,11 @@ def in_batches(lengths: np.ndarray, width: int, most: int) -> Iterator[np.ndarra
 def read_sequences(
     X: Any, model: str, expected: Inputs | None = None, *, finite: bool = True
 ) -> Sequences:
-    """Check X and stack its sequences.
+    """Check X and stack its sequences, of shape (N, T), (N, T, d_in), (T_i,) or (T_i, d_in).
 
-    Parameters
-    ----------
-    X : array of shape (N, T) or (N, T, d_in), or list of arrays of shape (T_i,) or (T_i, d_in)
-        Sequences. Rows of a matrix, and lists of equal length, are series of one input.
-    model : str
-        Class of the estimator, for messages.
-    expected : Inputs, optional
-        Inputs of the fit; None at a fit.
-    finite : bool, default True
-        Refuse NaN and infinity.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X is not legal; messages are those of scikit-learn, or name sample, step and input.
+    Rows of a matrix, and lists of equal length, are series of one input. `expected` are the inputs
+    of the fit, None at a fit; `finite` refuses NaN and infinity. Messages are those of
+    scikit-learn, or name sample, step and input.
     """
     check_is_table(X, "X")
     if isinstance(X, pd.Series) and X.dtype == object:

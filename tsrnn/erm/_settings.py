@@ -112,13 +112,7 @@ class Settings:
 
 
 def settings_of(params: Mapping[str, Any]) -> Settings:
-    """Return settings from constructor arguments by name.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not legal.
-    """
+    """Return checked settings from constructor arguments by name."""
     values = {name: check(name, params[name]) for name, check in CHECKS.items() if name in params}
     if values["many_to_many"] and values["pooling"] != "last":
         raise ValueError(
@@ -129,13 +123,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
 
 
 def layers_of(params: Mapping[str, Any]) -> LayerChoice:
-    """Return the layers that the arguments of an estimator describe.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the cell is unknown, or its layer lacks an option.
-    """
+    """Return the layers that the arguments of an estimator describe."""
     choice = layer_choice(params["cell"], {name: params[name] for name in PASSED_ON})
     return with_options(choice, params["layer_options"], params["cell"], PASSED_ON)
 
@@ -143,10 +131,7 @@ def layers_of(params: Mapping[str, Any]) -> LayerChoice:
 def update_arguments(params: dict[str, Any]) -> None:
     """Update arguments in a file of an early format to the current ones, in place.
 
-    Raises
-    ------
-    DamagedFileError
-        If no current arguments give the network of the file.
+    Raise `DamagedFileError` if no current arguments give the network of the file.
     """
     options = params.get("layer_options")
     options = options if isinstance(options, dict) else {}

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tsrnn.contract import Summary
-from tsrnn.interpret import (
-    WIDTH,
-    feature_section,
-    reading_of,
-    section,
-    two_columns,
-    wrapped,
-)
+from tsrnn.interpret import WIDTH, feature_section, reading_of, section, two_columns, wrapped
 from tsrnn.kernels import Cell
 
 if TYPE_CHECKING:
@@ -36,19 +29,9 @@ _PARTIAL = "The last step was a partial fit; the training risk is of the samples
 class SequenceSummary(Summary):
     """Summary page of a fitted estimator, to be printed.
 
-    Attributes
-    ----------
-    title : str
-    composition : str
-        Source of the predictions, and its comparison with a constant.
-    facts : dict
-        Model, samples and training.
-    risk : DataFrame
-        Risk of the training and the validation part.
-    features : DataFrame or None
-        Recurrence features, see `tsrnn.recurrence_features`; None if the network contributes
-        nothing, or its cell has no recurrent matrices.
-    notes : list of str
+    `composition` is the source of the predictions and its comparison with a constant. `features`,
+    see `tsrnn.recurrence_features`, is None if the network contributes nothing, or its cell has no
+    recurrent matrices.
     """
 
     title: str

@@ -18,11 +18,7 @@ __all__ = ["surrogate_network"]
 
 
 def surrogate_network(
-    network: nn.Module,
-    block_size: int = 2,
-    *,
-    max_condition: float = 1e6,
-    scale: float = 1.0,
+    network: nn.Module, block_size: int = 2, *, max_condition: float = 1e6, scale: float = 1.0
 ) -> RecurrentNetwork:
     r"""Return a network of small blocks that approximates an ordinary recurrent network.
 

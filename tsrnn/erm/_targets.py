@@ -38,16 +38,8 @@ LABELS = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|U\d{1,5})|\|O")  # dtypes as 
 class Targets(ABC):
     """Encoding of targets as numbers for a network, and decoding of its outputs.
 
-    The n rows are samples, or the stacked steps of all samples.
-
-    Attributes
-    ----------
-    scaler : StandardScaler or None
-        Scaler of the k targets; None for classes.
-    classes : ndarray of shape (n_classes,) or None
-        Sorted labels; None for numbers.
-    kinds : dict
-        Fields of a file by name.
+    The n rows are samples, or the stacked steps of all samples. `scaler` of the k targets is None
+    for classes, and `classes`, sorted labels, None for numbers. `kinds` are fields of a file.
     """
 
     scaler: StandardScaler | None = None

@@ -197,11 +197,7 @@ class TrainingData:
     """
 
     def __init__(
-        self,
-        sequences: Sequences,
-        target: Tensor,
-        weight: np.ndarray | None,
-        many_to_many: bool,
+        self, sequences: Sequences, target: Tensor, weight: np.ndarray | None, many_to_many: bool
     ) -> None:
         self.values = torch.from_numpy(sequences.values.astype(np.float32))
         self.starts = torch.from_numpy(sequences.starts)
@@ -252,16 +248,10 @@ class TrainingData:
 
 
 class PooledData:
-    """Training data of many networks, with joint batches.
+    """Training data of many networks, each in its scales, with joint batches.
 
-    Parameters
-    ----------
-    parts : sequence of TrainingData
-        Data of each network, in its scales.
-    bounds : sequence of tuple of Tensor, or of None
-        Least and largest output of each network.
-    stacked : bool
-        Stack the samples of networks, without a first axis of networks.
+    `bounds` are the least and largest output of each network, or None; `stacked` stacks the samples
+    of networks, without a first axis of networks.
     """
 
     def __init__(self, parts: Sequence[TrainingData], bounds: Sequence[Any], stacked: bool) -> None:

@@ -10,12 +10,7 @@ from tsrnn.inference._nuisance import left_out_residuals
 from tsrnn.inference._partially_linear import InferenceSummary, PartiallyLinear
 from tsrnn.inference._quantiles import ConditionalQuantiles
 
-__all__ = [
-    "ConditionalQuantiles",
-    "InferenceSummary",
-    "LocalProjections",
-    "PartiallyLinear",
-]
+__all__ = ["ConditionalQuantiles", "InferenceSummary", "LocalProjections", "PartiallyLinear"]
 
 
 def __dir__() -> list[str]:

@@ -18,24 +18,10 @@ LEAST_TRAINING = 20  # fewest samples to fit a nuisance
 def read_columns(
     role: str, values: Any, name: str, index: pd.Index | None = None, vary: bool = True
 ) -> pd.DataFrame:
-    """Check and convert columns of numbers in time order.
+    """Check and convert columns of numbers, of shape (T,) or (T, k), in time order.
 
-    Parameters
-    ----------
-    role : str
-        Name of the argument, for messages.
-    values : Series, DataFrame or array of shape (T,) or (T, k)
-    name : str
-        Name of unnamed columns; several are numbered from 1.
-    index : Index, optional
-        Required index.
-    vary : bool, default True
-        Refuse constant columns.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If columns are not numeric, not finite, constant, or have other rows.
+    `role` names the argument in messages, `name` unnamed columns. `index` is a required index;
+    `vary` refuses constant columns.
     """
     frame = named_columns(role, values, name, index)
     if frame.empty:
@@ -153,11 +139,7 @@ class History:
 
     @classmethod
     def of(
-        cls,
-        frame: pd.DataFrame,
-        n_lags: int,
-        ahead: int = 0,
-        current: tuple[str, ...] = (),
+        cls, frame: pd.DataFrame, n_lags: int, ahead: int = 0, current: tuple[str, ...] = ()
     ) -> History:
         """History of each row with `n_lags` rows before and `ahead` rows after.
 

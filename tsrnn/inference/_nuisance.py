@@ -110,42 +110,19 @@ def left_out_residuals(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    r"""Residuals of a regression on windows, from fits without the row's block and its neighbours.
+    r"""Residuals (N,) of a regression on windows (N, p, d), without the row's block and neighbours.
 
     .. math:: r_t = z_t - \hat m^{(-k(t))}(W_t),
 
     where :math:`\hat m^{(-k)}` is fitted to the samples more than `gap` away from block k of
-    `n_folds` contiguous blocks. Out-of-block predictions of several models are combined by
-    non-negative weights with sum 1, estimated once over all blocks by least squares: short-stacking
-    (Ahrens et al. 2025).
+    `n_folds` contiguous blocks (hv-blocks, Racine 2000). Predictions of several models are combined
+    by non-negative weights with sum 1, estimated once over all blocks by least squares:
+    short-stacking (Ahrens et al. 2025). One fold fits all samples: in-sample residuals.
 
-    Parameters
-    ----------
-    model : regressor or list of regressors
-        Cloned. A `tsrnn.erm.ParaRNNRegressor`, or a pipeline or search around it, takes windows as
-        sequences, and its fits are trained side by side; other models take a table.
-    windows : ndarray of shape (N, p, d)
-        In time order.
-    target : ndarray of shape (N,)
-    n_folds : int, default 5
-        1 fits the model to all samples and returns in-sample residuals.
-    gap : int, default 0
-    random_state : int, default 0
-        Seed of models whose own `random_state` is None.
-    n_jobs : int, optional
-        Processes, as in `tsrnn.erm.cross_validated_risk`.
+    A `tsrnn.erm.ParaRNNRegressor`, or a pipeline or search around it, takes windows as sequences,
+    and its fits are trained side by side; other models take a table. `random_state` is the seed of
+    models whose own is None.
 
-    Returns
-    -------
-    ndarray of shape (N,)
-
-    Raises
-    ------
-    ValueError
-        If the gap leaves no samples to train on, or `n_folds` is 1 with several models.
-
-    References
-    ----------
     Ahrens, A., Hansen, C. B., Schaffer, M. E. and Wiemann, T. (2025). Model averaging and double
     machine learning. Journal of Applied Econometrics 40(3), 249-269.
 

@@ -77,27 +77,10 @@ class ReadNetwork(NamedTuple):
 
 
 def active_networks(model: Any, reader: str) -> list[tuple[int | None, Any]]:
-    """List the active networks of a fitted model or of an ensemble.
+    """Pairs of number, from 1, and network of the active networks of a fitted model or ensemble.
 
-    Parameters
-    ----------
-    model : fitted model, network or layer
-        A single network or layer is listed as it is.
-    reader : str
-        Name of the calling function, for messages.
-
-    Returns
-    -------
-    list of (int or None, network)
-        Number, from 1, and network; None for a single network. Networks that contribute nothing
-        to a fitted model are left out.
-
-    Raises
-    ------
-    UninformativeNetworkError
-        If no network is active.
-    sklearn.exceptions.NotFittedError
-        If the model is an unfitted estimator.
+    The number is None for a single network; a network or layer by itself is returned as it is.
+    Raise `UninformativeNetworkError` if none is active; `reader` is the caller, for messages.
     """
     estimator = not isinstance(model, type) and all(
         callable(getattr(model, name, None)) for name in ("fit", "predict")

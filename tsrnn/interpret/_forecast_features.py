@@ -51,16 +51,7 @@ class ForecastPaths(NamedTuple):
 
 
 def path_steps(horizon: int, season: int) -> int:
-    """Number of steps of the paths for `forecast_features`.
-
-    Parameters
-    ----------
-    horizon, season : int
-
-    Returns
-    -------
-    int
-    """
+    """Number of steps of the paths for `forecast_features`."""
     return max(horizon, SEASONS * season, FEWEST_STEPS)
 
 

@@ -10,13 +10,7 @@ import torch
 from torch import Tensor
 
 from tsrnn.interpret._checks import check_tensor
-from tsrnn.interpret._fitted import (
-    ReadNetwork,
-    by_network,
-    inputs_for,
-    read_network,
-    read_networks,
-)
+from tsrnn.interpret._fitted import ReadNetwork, by_network, inputs_for, read_network, read_networks
 from tsrnn.interpret._lem import layer_states
 from tsrnn.layers import LEM
 

@@ -13,26 +13,12 @@ APART = 1e6  # cost of a forbidden match
 
 
 def match_features(first: pd.DataFrame, second: pd.DataFrame) -> np.ndarray:
-    r"""Match the features of one fit with those of another.
+    """Positions in `second` of the matches of the features of `first`, -1 for none.
 
-    Features may match if their moduli differ by at most 0.05, and their angles by at most 5 percent
-    or 0.02 radians. The Hungarian method assigns them one to one with the least sum of differences
-    in modulus and angle, over their tolerances, and in share with a small weight.
-
-    Parameters
-    ----------
-    first, second : DataFrame
-        Results of `forecast_features` or `recurrence_features`.
-
-    Returns
-    -------
-    integer ndarray of shape (len(first),)
-        Position in `second` of the match of each feature, -1 for none.
-
-    Raises
-    ------
-    ValueError
-        If a frame has no columns "modulus", "angle" and "share".
+    Both are results of `forecast_features` or `recurrence_features`. Features may match if their
+    moduli differ by at most 0.05, and their angles by at most 5 percent or 0.02 radians. The
+    Hungarian method assigns them one to one with the least sum of differences in modulus and angle,
+    over their tolerances, and in share with a small weight.
     """
     for frame in (first, second):
         missing = {"modulus", "angle", "share"} - set(frame)

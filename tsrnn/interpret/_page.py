@@ -35,17 +35,7 @@ def section(heading: str) -> str:
 
 
 def two_columns(facts: dict[str, object]) -> str:
-    """Format names and values in two columns.
-
-    Parameters
-    ----------
-    facts : dict
-        Values by name; the first half goes into the left column.
-
-    Returns
-    -------
-    str
-    """
+    """Format names and values in two columns; the first half goes into the left one."""
     items = [f"{name + ':':<20}{value!s:>16}" for name, value in facts.items()]
     half = -(-len(items) // 2)
     right = items[half:] + [""] * (2 * half - len(items))
@@ -53,20 +43,7 @@ def two_columns(facts: dict[str, object]) -> str:
 
 
 def feature_section(features: pd.DataFrame | None, heading: str = HEADING) -> list[str]:
-    """Section of the features with the largest shares.
-
-    Parameters
-    ----------
-    features : DataFrame or None
-        Result of `recurrence_features` or `forecast_features` for a fitted model; None for no
-        section.
-    heading : str
-
-    Returns
-    -------
-    list of str
-        Heading and table, or an empty list.
-    """
+    """Heading and table of the features with the largest shares; empty for None."""
     if features is None:
         return []
     strongest = features.sort_values("share", ascending=False, kind="stable")
@@ -86,17 +63,7 @@ def feature_section(features: pd.DataFrame | None, heading: str = HEADING) -> li
 
 
 def reading_of(features: pd.DataFrame) -> str:
-    """Note on the interpretation of a table of features.
-
-    Parameters
-    ----------
-    features : DataFrame
-        Result of `recurrence_features`.
-
-    Returns
-    -------
-    str
-    """
+    """Note on the interpretation of a table of `recurrence_features`."""
     if "matrix" in features:
         times = (
             "Half-life and period are those of each recurrent matrix by itself; what a gated "
@@ -114,17 +81,7 @@ def reading_of(features: pd.DataFrame) -> str:
 
 
 def reading_of_forecasts(features: pd.DataFrame) -> str:
-    """Note on the approximation of the forecasts by features.
-
-    Parameters
-    ----------
-    features : DataFrame
-        Result of `forecast_features`.
-
-    Returns
-    -------
-    str
-    """
+    """Note on the approximation of the forecasts by `forecast_features`."""
     attrs = features.attrs
     left = [f"{attrs['realisation_error']:.1%} of the variance of the forecasts"]
     if attrs["linear"]:
@@ -145,16 +102,5 @@ def reading_of_forecasts(features: pd.DataFrame) -> str:
 
 
 def wrapped(text: str, indent: int = 4) -> str:
-    """Wrap a note at the width of the page, with a hanging indent.
-
-    Parameters
-    ----------
-    text : str
-    indent : int, default 4
-        Spaces before every line except the first.
-
-    Returns
-    -------
-    str
-    """
+    """Wrap a note at the width of the page, with a hanging indent."""
     return textwrap.fill(text, WIDTH, subsequent_indent=" " * indent)

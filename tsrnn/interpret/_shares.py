@@ -10,31 +10,14 @@ from tsrnn.layers import CellStack, RecurrentNetwork, UnequalParaRNN
 
 @torch.no_grad()
 def block_shares(network: RecurrentNetwork, x: Tensor) -> list[Tensor]:
-    r"""Variance shares of the blocks of every layer.
+    r"""Variance shares (K,) of the blocks of every layer on inputs x (B, T, input_size).
 
     .. math:: \frac{\sum_o \mathrm{Cov}(z_o - z_o^{(-k)}, z_o)}{\sum_o \mathrm{Var}(z_o)}
 
     with the network's outputs z, and its outputs :math:`z^{(-k)}` after the states of block k are
     replaced by their mean. In the last layer with a linear aggregation the difference is the
     block's additive part, and the shares sum to 1; elsewhere they need not. A share is negative if
-    a block works against the others.
-
-    Parameters
-    ----------
-    network : RecurrentNetwork
-        Network whose layers have blocks: a `CellStack` such as `ParaRNN`, or `UnequalParaRNN`.
-    x : Tensor of shape (B, T, input_size)
-        Inputs to average over.
-
-    Returns
-    -------
-    list of Tensor, each of shape (K,)
-        Shares of each layer, float64.
-
-    Raises
-    ------
-    TypeError
-        If the layers have no blocks.
+    a block works against the others. Layers without blocks are a `TypeError`.
     """
     rnn = network.rnn
     if not isinstance(rnn, CellStack | UnequalParaRNN):

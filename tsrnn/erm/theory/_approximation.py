@@ -121,13 +121,7 @@ def network_size(
 
 
 def approximation_bound(
-    beta: float,
-    d_in: int,
-    length: int,
-    width_factor: int,
-    depth_factor: int,
-    *,
-    bound: float = 1.0,
+    beta: float, d_in: int, length: int, width_factor: int, depth_factor: int, *, bound: float = 1.0
 ) -> Bound:
     r"""Return the bound of Theorem 3 on the approximation error of a network of `network_size`.
 
