@@ -47,12 +47,7 @@ class Source:
     def read(self, path: str, shape: Shape | None = None) -> tuple[pd.DataFrame, Shape]:
         """Read a long frame, or a wide one with time in its index, and its shape.
 
-        Parameters
-        ----------
-        path : str
-            CSV or parquet files; - is CSV from stdin.
-        shape : Shape, optional
-            Shape of the file, if known.
+        The path names CSV or parquet files; - is CSV from stdin.
         """
         name, table = self._open(path)
         check_there(name, table.columns, self.drop, "--drop")

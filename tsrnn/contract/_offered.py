@@ -25,28 +25,12 @@ def offered_by_some(function: F) -> F:
 
     A class that overrides the method has it as well. For other classes `hasattr` is False, and the
     error lists the classes that have it.
-
-    Examples
-    --------
-    >>> from tsrnn.baselines import StatsmodelsTheta
-    >>> from tsrnn.linear import GARCH
-    >>> hasattr(GARCH(), "predict_variance"), hasattr(StatsmodelsTheta(), "predict_variance")
-    (True, False)
     """
     return cast(F, _OfferedMethod(function))
 
 
 def classes_with(method: str) -> list[str]:
-    """Return the names of the package's forecasters that have a method, sorted.
-
-    Parameters
-    ----------
-    method : str
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the names of the package's forecasters that have a method, sorted."""
     classes = (model_class(name) for name in sorted(MODELS))
     return [cls.__name__ for cls in classes if hasattr(cls, "offers") and _has(cls, method)]
 

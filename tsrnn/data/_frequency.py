@@ -483,15 +483,8 @@ class Irregular(Grid):
 def steps_ahead(steps: np.ndarray) -> np.ndarray:
     """Return datetimes that stand for steps after the last row, for rows without future times.
 
-    Parameters
-    ----------
-    steps : integer ndarray
-        Steps after the last row; zero or negative up to it.
-
-    Returns
-    -------
-    ndarray of datetime64[ns]
-        Datetimes beyond all data; `write_stamps` converts them to steps.
+    Steps are zero or negative up to the last row. The datetimes lie beyond all data; `write_stamps`
+    converts them to steps.
     """
     return (steps + _STEPS).astype("datetime64[ns]")
 

@@ -65,11 +65,6 @@ class Spread:
         """Return a long table in the order of time, and the source row of each of its rows.
 
         Empty cells at both ends of a series are dropped.
-
-        Raises
-        ------
-        ValueError
-            If two rows have one year or series, or columns do not begin with the year.
         """
         index = table[self.index].str.strip()
         if self.kind == "years":

@@ -45,13 +45,6 @@ del MONTH_NAMES["jui"]
 def month_number(text: str) -> int | None:
     """Return the number of a month by its name, None for other text.
 
-    Parameters
-    ----------
-    text : str
-        Long or short name, in any case, with or without a final point.
-
-    Returns
-    -------
-    int or None
+    The name is long or short, in any case, with or without a final point.
     """
     return MONTH_NAMES.get(text.strip().lower().removesuffix("."))

@@ -177,25 +177,10 @@ def read_series(
     missing: str = "error",
     strict: bool = False,
 ) -> tuple[Panel, dict[Any, str]]:
-    """Read all series without a fault, and return the message for each of the others.
+    """Read all series without a fault, and return the message by id of each of the others.
 
-    Parameters
-    ----------
-    df, target, id_col, time_col, freq
-        As for `read_panel`.
-    missing, strict
-        As for `read_panel`.
-
-    Returns
-    -------
-    panel : Panel
-    faults : dict of str
-        Message by id of each series that is left out.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As in `read_panel`, if the fault is common, the frame has no ids, or no series can be read.
+    Arguments are those of `read_panel`, which raises if the fault is common, the frame has no ids,
+    or no series can be read.
     """
     table, columns = _open(df, target, id_col, time_col, freq, missing, strict, None, None)
     codes, ids = table.groups()

@@ -619,22 +619,9 @@ def exact_columns(came: Sequence[Name], expected: Sequence[Name], what: str) -> 
 def check_numeric(
     columns: pd.DataFrame, names: Sequence[Name], what: str, *, booleans: bool = True
 ) -> None:
-    """Refuse columns that hold no numbers.
+    """Refuse columns that hold no numbers, by the first one and a value of it.
 
-    Parameters
-    ----------
-    columns : DataFrame
-    names : sequence of str or int
-        Columns to check.
-    what : str
-        Role of the columns, for the message.
-    booleans : bool, default True
-        Accept booleans as numbers.
-
-    Raises
-    ------
-    TypeError
-        Naming the first column that holds something else, and a value of it.
+    `what` is the role of the columns in the message.
     """
     for name in not_real(columns, names, booleans=booleans)[:1]:
         column = columns[name]
