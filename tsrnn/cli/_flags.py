@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 
-__all__ = ["FLAGS", "OPTIONS", "in_flags"]
-
 # Arguments of models on how data are read -> options.
 OPTIONS = {
     "target": "--target",

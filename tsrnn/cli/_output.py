@@ -18,8 +18,6 @@ from tsrnn.cli._console import say
 from tsrnn.contract import file_place, put_file
 from tsrnn.data import DataFiles, to_polars
 
-__all__ = ["as_csv", "check_out", "document", "records", "write_table"]
-
 SUFFIXES = ".csv", ".parquet"
 
 

@@ -22,8 +22,6 @@ from tsrnn.data import (
     quote,
 )
 
-__all__ = ["Shape", "Source", "in_layout", "shape_of"]
-
 STDIN = "-"
 ID, TIME, VALUE = "unique_id", "ds", "y"
 INTEGER, INT64 = re.compile(r"-?[0-9]{1,19}"), range(-(2**63), 2**63)

@@ -23,15 +23,6 @@ from tsrnn.data._frequency import (
 from tsrnn.data._panel import Layout
 from tsrnn.data._timestamps import period_freq, period_step, periods
 
-__all__ = [
-    "calendar_columns",
-    "calendar_features",
-    "calendar_names",
-    "calendar_phases",
-    "cycle_steps",
-    "step_days",
-]
-
 YEAR = 365.25
 MOST_WAVES = 3  # smooth; saturates up to seven weekdays or four quarters
 

@@ -13,8 +13,6 @@ from tsrnn.data._faults import listed, quote, quoted
 from tsrnn.data._text_table import is_number
 from tsrnn.data._written_dates import is_text, looks_like_dates
 
-__all__ = ["Categories", "choose_categories", "holds_labels", "is_number_text", "with_dummies"]
-
 MOST_LEVELS = 50  # columns of more are ids or free text; every level costs a coefficient
 LEVELS_SHOWN = 10
 

@@ -34,16 +34,6 @@ from tsrnn.data._text_table import (
     shown_lines,
 )
 
-__all__ = [
-    "COMPRESSIONS",
-    "CsvFormat",
-    "CsvText",
-    "compression_of",
-    "decompressed",
-    "plain_format",
-    "whole_numbers",
-]
-
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 INTEGERS, FLOATS = r"[+-]?\d{1,18}", r"\d{1,15}\.0*"  # exact in int64 and float64
 FIRST_ROWS = 50  # rows in which the column of times is sought

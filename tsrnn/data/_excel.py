@@ -11,8 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["EXCEL", "sheet_text"]
-
 EXCEL = (".xlsx", ".xlsm", ".xls")
 
 

@@ -10,18 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-__all__ = [
-    "array_advice",
-    "listed",
-    "quote",
-    "quote_series",
-    "quoted",
-    "show_label",
-    "split_by_series",
-    "type_advice",
-    "warn_user",
-]
-
 Label = TypeVar("Label")
 
 

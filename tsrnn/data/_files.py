@@ -37,15 +37,6 @@ from tsrnn.data._text_table import SAMPLE, is_number, is_time
 from tsrnn.data._timestamps import Stamps, are_dates
 from tsrnn.data._written_dates import is_text, looks_like_dates, read_dates
 
-__all__ = [
-    "DataFiles",
-    "check_zones",
-    "dates_or_years",
-    "is_path",
-    "load_polars",
-    "read_files",
-]
-
 ROWS_AT_ONCE = 2**19  # rows of a parquet file that are a frame at one time
 ROWS_FOR_TYPES = 10_000  # rows of a CSV file from which polars infers dtypes
 MAGIC = b"PAR1"  # the first bytes of a parquet file

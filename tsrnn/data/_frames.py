@@ -18,21 +18,6 @@ from tsrnn.data._frequency import Tick, TradingDays, parse_freq, steps_of, stret
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._timestamps import digit_form, period_freq, periods
 
-__all__ = [
-    "array_frame",
-    "in_library",
-    "is_array",
-    "pandas_columns",
-    "pandas_labels",
-    "panel_frame",
-    "to_pandas",
-    "to_polars",
-    "write_frame",
-    "write_paths",
-    "write_stamps",
-]
-
-
 # Types of polars that convert to one two-dimensional array without a change of dtype.
 NUMBERS = (
     nw.Float64, nw.Float32, nw.Int64, nw.Int32, nw.Int16, nw.Int8,

@@ -11,32 +11,6 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import pandas as pd
 
-__all__ = [
-    "NS_PER_DAY",
-    "TICKS",
-    "Business",
-    "Count",
-    "Days",
-    "Freq",
-    "Grid",
-    "Irregular",
-    "Months",
-    "Stretch",
-    "Tick",
-    "day_grid",
-    "first_day",
-    "is_trading",
-    "month_grid",
-    "parse_freq",
-    "split_days",
-    "steps_ahead",
-    "stretch",
-    "tick_grid",
-    "to_local",
-    "week_grid",
-    "weekday",
-]
-
 Freq: TypeAlias = str | int
 
 NS_PER_DAY = 86_400_000_000_000

@@ -33,15 +33,6 @@ from tsrnn.data._table import (
 )
 from tsrnn.data._timestamps import period_step
 
-__all__ = [
-    "check_continues",
-    "future_times",
-    "past_times",
-    "read_future",
-    "steps_between",
-    "times_of_future",
-]
-
 FEW_ROWS, MOST_ROWS = 10**4, 10**8  # rows of forecasts: cheap to build; gigabytes
 
 

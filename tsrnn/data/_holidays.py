@@ -28,8 +28,6 @@ from tsrnn.data._frequency import (
 from tsrnn.data._panel import Layout, Panel
 from tsrnn.data._timestamps import period_freq, period_step, periods
 
-__all__ = ["Holidays", "load_holidays"]
-
 OF_DAYS = ("holiday", "holiday_eve", "holiday_after")
 OF_PERIODS = ("workdays",)
 NAMED = "holiday: "  # prefix of the column of a single holiday

@@ -12,8 +12,6 @@ from tsrnn.data._faults import MissingValuesWarning, quote, quoted, warn_user
 from tsrnn.data._frequency import Grid
 from tsrnn.data._panel import Name, Panel
 
-__all__ = ["TREATMENTS", "complete", "without_gaps"]
-
 TREATMENTS = ("auto", "error", "interpolate", "keep")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["MONTH_NAMES", "month_number"]
-
 # January to December; short names without the point that may follow them.
 _LISTS = (
     # English

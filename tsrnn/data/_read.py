@@ -49,8 +49,6 @@ from tsrnn.data._table import (
 from tsrnn.data._timestamps import Stamps, digit_form, period_step
 from tsrnn.data._trading import as_trading_days, calendar_fields, observed_days, trading_note
 
-__all__ = ["check_same_kind", "read_panel", "read_series"]
-
 _HOPELESS = 16  # first series that all fail alone: the fault is then common
 
 

@@ -23,8 +23,6 @@ from tsrnn.data._written_dates import (
 )
 from tsrnn.data._written_numbers import Decimal, NumberText, parse_numbers
 
-__all__ = ["Recognised", "Written", "recognise"]
-
 
 @dataclass(frozen=True)
 class Written:

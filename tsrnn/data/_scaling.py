@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["Scaler", "log_ratios"]
-
 
 @dataclass(frozen=True, eq=False)
 class Scaler:

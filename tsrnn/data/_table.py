@@ -29,8 +29,6 @@ from tsrnn.data._recognise import UNKNOWN, Recognised, Written, recognise
 from tsrnn.data._timestamps import Stamps, calendar_or_steps, read_stamps
 from tsrnn.data._written_dates import is_text, looks_like_dates, names_time
 
-__all__ = ["Table", "check_numeric", "choose_columns", "exact_columns", "float_array", "read_table"]
-
 _ACCEPTED = (
     "a pandas Series or DataFrame with a DatetimeIndex, PeriodIndex or integer index, or a "
     "pandas or polars DataFrame with a time column"

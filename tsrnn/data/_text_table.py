@@ -15,24 +15,6 @@ from tsrnn.data._faults import quoted
 from tsrnn.data._month_names import month_number
 from tsrnn.data._written_numbers import MISSING_MARKS
 
-__all__ = [
-    "SAMPLE",
-    "SEPARATORS",
-    "TOTALS",
-    "Record",
-    "TextTable",
-    "decode",
-    "find_table",
-    "footnotes",
-    "is_binary",
-    "is_data",
-    "is_number",
-    "is_time",
-    "records",
-    "shorten",
-    "shown_lines",
-]
-
 SEPARATORS = ";\t|,"  # the least likely within a field first
 SAMPLE = 2**15  # bytes at each end of a file in which header and footnotes are sought
 SHOWN = 60  # characters of a line in a note

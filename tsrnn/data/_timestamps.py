@@ -12,17 +12,6 @@ from tsrnn.data._digits import UNITS, are_weeks, form_of, from_digits, to_digits
 from tsrnn.data._faults import listed, quote, quoted, warn_user
 from tsrnn.data._written_dates import read_dates
 
-__all__ = [
-    "Stamps",
-    "are_dates",
-    "calendar_or_steps",
-    "digit_form",
-    "period_freq",
-    "period_step",
-    "periods",
-    "read_stamps",
-]
-
 ISO_WEEKS = """pd.to_datetime(times.astype(str) + "1", format="%G%V%u")"""
 MOST = 2**61  # bound of integer timestamps: the difference of two fits 64 bits
 

@@ -23,8 +23,6 @@ from tsrnn.data._frequency import (
 )
 from tsrnn.data._panel import Layout, Panel
 
-__all__ = ["as_trading_days", "load_exchange_calendars", "observed_days", "with_later_rows"]
-
 # Largest share of closed days in the weekmask, and largest number of consecutive closed days.
 # Chinese exchanges close on 7 percent of these days, and for up to 8 in succession.
 MOST_CLOSED, LONGEST_CLOSED = 0.08, 10

@@ -17,16 +17,6 @@ from tsrnn.data._digits import UNITS, from_digits
 from tsrnn.data._faults import listed, quote, warn_user
 from tsrnn.data._month_names import MONTH_NAMES
 
-__all__ = [
-    "DateOrder",
-    "Dates",
-    "is_text",
-    "looks_like_dates",
-    "names_time",
-    "read_dates",
-    "read_serial_days",
-]
-
 DateOrder = Literal["DMY", "MDY"]
 Place = Callable[[int], str]  # position of a row -> its name in messages
 
