@@ -7,22 +7,10 @@ import torch
 
 # A model of each kind: what a test that is marked `few` without cases runs over in `make test`.
 KINDS = (
-    "ParaRNN",
-    "ParaRNNForecaster",
-    "ParaRNNForecaster, prior",
-    "ParaRNNRegressor",
-    "LRUForecaster",
-    "ARMA",
-    "ETS",
-    "GARCH",
-    "VARMA",
-    "DCC",
-    "Croston",
-    "Naive",
-    "SARIMAX",
-    "VAR",
+    "ParaRNN", "ParaRNNForecaster", "ParaRNNForecaster, prior", "ParaRNNRegressor",
+    "LRUForecaster", "ARMA", "ETS", "GARCH", "VARMA", "DCC", "Croston", "Naive", "SARIMAX", "VAR",
     "Combination",
-)
+)  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -414,11 +414,7 @@ def _complete(column: pd.Series, names: list[str], model: str) -> np.ndarray:
 
 
 def _one_step_errors(
-    forecaster: Forecaster[Any],
-    model: Any,
-    data: pd.DataFrame,
-    tree: _Hierarchy,
-    keys: list[str],
+    forecaster: Forecaster[Any], model: Any, data: pd.DataFrame, tree: _Hierarchy, keys: list[str]
 ) -> np.ndarray:
     """Errors of one-step forecasts (n, T), NaN where missing."""
     if hasattr(model, "fittedvalues"):

@@ -96,9 +96,7 @@ class TestEffectiveNumber:
 class TestQuantile:
     @settings(max_examples=50, deadline=None)
     @given(
-        st.lists(st.floats(0, 1e6), min_size=1, max_size=60),
-        st.floats(1, 99.9),
-        st.floats(0.05, 1),
+        st.lists(st.floats(0, 1e6), min_size=1, max_size=60), st.floats(1, 99.9), st.floats(0.05, 1)
     )
     def test_is_the_order_statistic_of_its_rank(self, sizes, level, share):
         n, m = len(sizes), max(share * len(sizes), 1e-3)

@@ -144,21 +144,9 @@ def subjects_of(group):
 
 
 @pytest.mark.few(
-    "functions",
-    "ParaRNNForecaster",
-    "ARMA",
-    "ETS",
-    "GARCH",
-    "VARMA",
-    "DCC",
-    "Croston",
-    "Naive",
-    "SARIMAX",
-    "VAR",
-    "Combination",
-    "ParaRNNRegressor",
-    "ParaRNNForecaster, prior",
-)
+    "functions", "ParaRNNForecaster", "ARMA", "ETS", "GARCH", "VARMA", "DCC", "Croston", "Naive",
+    "SARIMAX", "VAR", "Combination", "ParaRNNRegressor", "ParaRNNForecaster, prior",
+)  # fmt: skip
 @pytest.mark.parametrize("group", GROUPS)
 def test_odd_calls_are_answered_or_refused_with_advice(group, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -101,10 +101,7 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
 
     @classmethod
     def _restore(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        restore: Restore | None = None,
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Restore | None = None
     ) -> Self:
         """Rebuild the fitted forecaster of `save`; `restore` reads nested forecasters."""
         record(COMMON, may_lack=("format", "version", "holidays", "notes", "supports"))(header, "")

@@ -290,12 +290,7 @@ class _Columns:
 
 
 def _panel(
-    table: Table,
-    columns: _Columns,
-    freq: Any,
-    missing: str,
-    strict: bool,
-    layout: Layout | None,
+    table: Table, columns: _Columns, freq: Any, missing: str, strict: bool, layout: Layout | None
 ) -> Panel:
     """Return the checked rows of a table, sorted by series and time."""
     codes, ids = table.groups()

@@ -68,11 +68,7 @@ class Scaler:
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Return the state as arrays."""
-        return {
-            "location": self.location,
-            "scale": self.scale,
-            "pooled": np.array(self.pooled),
-        }
+        return {"location": self.location, "scale": self.scale, "pooled": np.array(self.pooled)}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, ArrayLike]) -> Scaler:

@@ -12,12 +12,7 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 import pandas as pd
-from pandas.api.types import (
-    is_bool_dtype,
-    is_complex_dtype,
-    is_numeric_dtype,
-    is_object_dtype,
-)
+from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype, is_object_dtype
 
 from tsrnn.data._categories import holds_labels, is_number_text
 from tsrnn.data._digits import UNITS, from_digits
@@ -260,10 +255,7 @@ def _wide_table(
 
 
 def _dated_by_column(
-    frame: pd.DataFrame,
-    backend: Literal["pandas", "polars"],
-    dates: frozenset[str],
-    time: Name,
+    frame: pd.DataFrame, backend: Literal["pandas", "polars"], dates: frozenset[str], time: Name
 ) -> Table:
     """Return a wide frame with its time in a column as a table."""
     what = f"the column {quote(time)}"

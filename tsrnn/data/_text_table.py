@@ -18,11 +18,7 @@ from tsrnn.data._written_numbers import MISSING_MARKS
 SEPARATORS = ";\t|,"  # the least likely within a field first
 SAMPLE = 2**15  # bytes at each end of a file in which header and footnotes are sought
 SHOWN = 60  # characters of a line in a note
-MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
+MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 # First words of lines of totals, sources and notes.
 TOTALS = re.compile(
     r"\W*((grand |sub-?)?totals?|sum|sums|summen?|gesamt(summe)?|insgesamt|somme|suma|soma|totale|"

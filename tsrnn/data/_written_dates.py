@@ -336,10 +336,7 @@ def _datetimes(texts: Sequence[str]) -> pd.DatetimeIndex:
 
 
 def _ordered(
-    texts: Sequence[str],
-    matches: Sequence[re.Match[str]],
-    what: str,
-    order: DateOrder | None,
+    texts: Sequence[str], matches: Sequence[re.Match[str]], what: str, order: DateOrder | None
 ) -> tuple[pd.DatetimeIndex, DateOrder | None]:
     """Convert dates of three numbers, in the only order of day, month and year that fits."""
     short = any(len(match["year"]) < 4 for match in matches)
