@@ -17,12 +17,12 @@ import torch
 
 from tsrnn import load, recurrence_features
 from tsrnn.baselines import SARIMAX, Drift, Naive
-from tsrnn.contract import read_file
+from tsrnn.contract import Classical, read_file, write_file
 from tsrnn.erm import empirical_risk
 from tsrnn.evaluation import Combination, diagnose
 from tsrnn.forecasters import ParaRNNForecaster
 from tsrnn.linear import ARMA, GARCH
-from tsrnn.models import model_class
+from tsrnn.models import MODELS, model_class
 
 RNG = np.random.default_rng(0)
 ROWS, NEW = 50, 5
@@ -462,6 +462,16 @@ def loaded(model):
     return load(file)
 
 
+def rewritten(model, change):
+    """Return a model from its file, whose header and arrays are changed in place before."""
+    header, arrays = saved_content(model)
+    change(header, arrays)
+    file = io.BytesIO()
+    write_file(file, header, arrays)
+    file.seek(0)
+    return load(file)
+
+
 def answer(question, model):
     """Return what a question gives, or the error that it raises."""
     try:
@@ -602,9 +612,11 @@ def contract():
         same=assert_same,
         other=other_arguments,
         loaded=loaded,
+        rewritten=rewritten,
         content=saved_content,
         drawn=drawn,
         examples=EXAMPLES,
         past=PAST,
         later=LATER,
+        classical={cls for cls in map(model_class, MODELS) if issubclass(cls, Classical)},
     )

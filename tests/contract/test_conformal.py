@@ -17,8 +17,6 @@ from tsrnn.contract import (
     IntervalWarning,
     conformal_quantile,
     effective_number,
-    read_file,
-    write_file,
 )
 from tsrnn.contract._conformal import calibration_rows, interval_scale, naive_errors
 from tsrnn.data import read_panel
@@ -37,7 +35,7 @@ def conformal(example):
 @pytest.mark.where.with_args(lambda example: issubclass(example.cls, Classical))
 class TestEveryForecaster:
     @pytest.mark.few
-    def test_has_them(self, example, contract, tmp_path):
+    def test_has_them(self, example, contract):
         model = conformal(example)
         found = model.predict(h=2, level=LEVELS, **example.ahead(2))
         names = [name for name in found if "-lo-" in str(name)]
@@ -52,7 +50,6 @@ class TestEveryForecaster:
         # around the forecasts of the model as it is
         plain = example.fit(example.make()).predict(h=2, **example.ahead(2))
         pd.testing.assert_frame_equal(found[list(plain)], plain)
-        model.save(tmp_path / "model")
         loaded = contract.loaded(model)
         assert loaded.interval_guarantee_ == model.interval_guarantee_
         after = loaded.predict(h=2, level=LEVELS, **example.ahead(2))
@@ -303,16 +300,12 @@ class TestElsewhere:
         np.testing.assert_allclose(widths[1], 10 * widths[0])
 
     @pytest.mark.parametrize("change", ["errors", "numbers", "naive"])
-    def test_files_are_checked(self, change, tmp_path):
-        from tsrnn import load
+    def test_files_are_checked(self, change, contract):
+        def damage(header, arrays):
+            arrays[f"conformal.{change}"] = -arrays[f"conformal.{change}"][..., None]
 
-        model = Naive(horizon=3, intervals="conformal").fit(self.y)
-        model.save(tmp_path / "file")
-        header, arrays = read_file(tmp_path / "file")
-        arrays[f"conformal.{change}"] = -arrays[f"conformal.{change}"][..., None]
-        write_file(tmp_path / "file", header, arrays)
         with pytest.raises(DamagedFileError, match="conformal"):
-            load(tmp_path / "file")
+            contract.rewritten(Naive(horizon=3, intervals="conformal").fit(self.y), damage)
 
     def test_networks_share_the_calibration(self):
         with warnings.catch_warnings():

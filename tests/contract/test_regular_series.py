@@ -20,10 +20,9 @@ from tsrnn.baselines import (
     StatsmodelsTheta,
     UnobservedComponents,
 )
-from tsrnn.contract import Classical, IntervalWarning
+from tsrnn.contract import IntervalWarning
 from tsrnn.evaluation import Combination
 from tsrnn.linear import ARMA, CES, ETS, GARCH, TSB, AutoARIMA, Croston, Theta
-from tsrnn.models import MODELS, model_class
 
 # Models, and whether a line is among what they can say.
 ANSWERS = {
@@ -93,13 +92,9 @@ def forecast(model, values, h=3):
     return table.to_numpy(float), kinds
 
 
-def test_every_model_of_one_target_is_named():
-    classes = [
-        model_class(name) for name in MODELS if not name.endswith(("Regressor", "Classifier"))
-    ]
-    classical = {cls.__name__ for cls in classes if issubclass(cls, Classical)}
+def test_every_model_of_one_target_is_named(contract):
     named = {type(model).__name__ for model, _ in ANSWERS.values()} | set(REFUSE) | JOINT
-    assert classical <= named
+    assert {cls.__name__ for cls in contract.classical} <= named
 
 
 @pytest.mark.few("ETS", "ARIMA", "Theta", "AutoARIMA", "Combination", "SARIMAX")

@@ -22,7 +22,6 @@ from tsrnn.baselines import (
     StatsmodelsTheta,
     UnobservedComponents,
 )
-from tsrnn.contract import Classical
 from tsrnn.evaluation import Combination
 from tsrnn.linear import (
     ARMA,
@@ -38,7 +37,6 @@ from tsrnn.linear import (
     Croston,
     Theta,
 )
-from tsrnn.models import MODELS, model_class
 
 OFFSETS = (0.0, 20.0, 1e4, 1e6, 1e8)
 SCALES = (1e-6, 1e-3, 1e3, 1e6)
@@ -96,18 +94,12 @@ NEITHER = {
     VECM: "statsmodels estimates from products of the raw data",
     VECMGARCH: "starts are drawn, and a search of many parameters ends where they lead",
 }
-# Networks and combinations with them; each an estimator that fits in a moment.
-NETWORKS: dict = {}
 
 
-def test_every_classical_model_is_named():
-    classes = [
-        model_class(name) for name in MODELS if not name.endswith(("Regressor", "Classifier"))
-    ]
-    classical = {cls for cls in classes if issubclass(cls, Classical)}
+def test_every_classical_model_is_named(contract):
     named = {type(model) for model in LEVEL.values()}
     named |= {type(model) for model, _ in UNIT.values()} | set(NEITHER)
-    assert classical <= named
+    assert contract.classical <= named
 
 
 def series():
@@ -147,10 +139,10 @@ def check(model, transforms):
 @pytest.mark.few(
     "ARIMA, seasonal", "ETS, damped", "ETS", "DCC", "SARIMAX", "GARCH", "CCC", "ETS, trend"
 )
-@pytest.mark.parametrize("name", LEVEL | NETWORKS)
+@pytest.mark.parametrize("name", LEVEL)
 def test_level_and_unit(name):
     pairs = [(1.0, c) for c in OFFSETS] + [(a, 0.0) for a in SCALES]
-    check((LEVEL | NETWORKS)[name], pairs)
+    check(LEVEL[name], pairs)
 
 
 @pytest.mark.parametrize("name", UNIT)
