@@ -222,9 +222,7 @@ class _Hierarchy(NamedTuple):
     """Series of all levels, the lowest last."""
 
     names: list[str]
-    levels: dict[
-        str, np.ndarray
-    ]  # by level, (n_bottom,): row of the series that has each lowest one
+    levels: dict[str, np.ndarray]  # (n_bottom,): row of the series that has each lowest one
     times: pd.Index
     values: np.ndarray  # (n, T)
     summing: np.ndarray  # (n, n_bottom)
