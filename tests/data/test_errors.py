@@ -116,6 +116,10 @@ STRICT = {"strict": True}
 FILL = {"missing": "interpolate"}
 # Frame, parts of the message, and arguments; by default a ValueError.
 SHAPES = [
+    *(
+        (frame, "must have rows", "Give one with rows")
+        for frame in (pd.DataFrame(), pd.DataFrame({"y": []}), pd.Series([]))
+    ),
     (long().iloc[:0], "must have rows; it is empty"),
     (wide()["a"].iloc[:0], "must have rows; it is empty"),
     (pl.DataFrame({"ds": [], "y": []}), "must have rows; it is empty"),
@@ -129,7 +133,17 @@ SHAPES = [
     ),
     (wide().rename_axis(index=2.5), "strings or integers; got 2.5 (float)"),
 ]
+NESTED = [(pl.List(pl.Float64), [1.0]), (pl.Struct({"a": pl.Int64}), {"a": 1})]
+CELLS = pd.DataFrame({"ds": [1, 2], "y": [np.ones(2), np.ones(2)]})
+LISTS = pl.DataFrame({"unique_id": [[1.0]] * 3, "ds": [1, 2, 3], "y": [1.0, 2.0, 3.0]})
 COLUMNS = [
+    *(
+        (TypeError, pl.DataFrame({"ds": [1, 2], "y": pl.Series([item] * 2, dtype=dtype)}),
+         "the target 'y' must be numeric", "Convert")
+        for dtype, item in NESTED
+    ),
+    (TypeError, CELLS, "the target 'y' must be", "[1. 1.] at row 0, ndarray"),
+    (TypeError, LISTS, "the column 'unique_id' must hold text", "Convert"),
     (long(), "'z' is not a column", "'y'", {"target": "z"}),
     (wide(), "'z' is not a column", "'a', 'b'", {"target": ["a", "z"]}),
     (wide()["a"], "'z' is not a column", "'a'", {"target": "z"}),
@@ -137,6 +151,10 @@ COLUMNS = [
     (ALONE, "'y' is not a column; there is no other column than 'ds'. Add it."),
     (long().rename(columns={"y": "sales"}), "'y' is not", "'sales'", "target"),
     *((wide(), "target must name columns, each once", {"target": t}) for t in ([], ["a", "a"])),
+    *(
+        (wide(), "target must name columns", "Give a name", {"target": target})
+        for target in (1.5, [["a"]], [None], {"a": 1.0}.values())
+    ),
     (long().rename(columns={"ds": "day"}), "needs the time column 'ds'", "'day'", "time_col"),
     (pl.DataFrame({"y": [1.0]}), "needs the time column 'ds'"),
     *(
@@ -168,8 +186,20 @@ COLUMNS = [
     (UV, "must be 'u', 'w'", "missing 'w'", "not needed 'v'", {"exog": ("u", "w")}),
     (UV, "must be none", "not needed 'u', 'v'", {"exog": ()}),
     (wide(), "missing 'c'", {"target": ["a", "b"], "exog": ("c",)}),
-]
+]  # fmt: skip
+WRAPPING = [(2**64 - 40, "uint64"), (2**63 - 40, "int64"), (-(2**63), "int64")]
 TIMES = [
+    *(
+        (pd.Series(range(4), np.array([first + i for i in range(4)], dtype)),
+         "up to 2**61 in size", "Subtract")
+        for first, dtype in WRAPPING
+    ),
+    *(  # costs no memory
+        (pd.Series(range(7), [0, 1, 2, 3, 4, 5, last]), "of which 7 came", "Check its timestamps",
+         {"missing": missing})
+        for last in (10**9, 2**60)
+        for missing in ("interpolate", "keep")
+    ),
     (long(ds=["1 May 2020", "2 May 2020", "3 May 2020"] * 2), "the column 'ds'", "'1 May 2020'",
      "pd.to_dateti", STRICT),
     (TypeError, wide().set_axis(list("uvwxyz")), "the index of a frame", "pd.to_datetime"),

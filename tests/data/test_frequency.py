@@ -91,6 +91,9 @@ def test_alias_with_the_same_grid_has_one_name():
         ("W-ABC", "is not understood"),
         ("WOM-3FRI", "is not understood"),
         ("-1D", "is not understood"),
+        ("9" * 30 + "D", "is not understood"),
+        ("99999999h", "is not understood"),
+        ("9" * 5000 + "s", "is not understood"),
         (1.5, "is not understood"),
         (True, "is not understood"),
         (0, "step of at least 1"),
@@ -185,6 +188,7 @@ def mixed(first, second):
     "case",
     [
         (two_rows("2020-01-01"), "no series has two rows", "freq='MS', freq='D' or freq='h'"),
+        (pd.Series([1.0], pd.RangeIndex(3, 2, -1)), "no series has two rows"),
         (two_rows("2020-01-03", "2020-01-06"), "from two rows (2020-01-03 and 2020-01-06)",
          "freq='3D' or freq='B'"),
         (two_rows("2020-01-01", "2020-01-02", "2020-01-09", "2020-02-20"),
