@@ -1,28 +1,19 @@
 """Fixtures that every room's tests may use, and the cases of a test that `make test` runs."""
 
+import io
 import itertools
 
 import pytest
 import torch
 
+from tsrnn import load
+
 # A model of each kind: what a test that is marked `few` without cases runs over in `make test`.
 KINDS = (
-    "ParaRNN",
-    "ParaRNNForecaster",
-    "ParaRNNForecaster, prior",
-    "ParaRNNRegressor",
-    "LRUForecaster",
-    "ARMA",
-    "ETS",
-    "GARCH",
-    "VARMA",
-    "DCC",
-    "Croston",
-    "Naive",
-    "SARIMAX",
-    "VAR",
+    "ParaRNN", "ParaRNNForecaster", "ParaRNNForecaster, prior", "ParaRNNRegressor",
+    "LRUForecaster", "ARMA", "ETS", "GARCH", "VARMA", "DCC", "Croston", "Naive", "SARIMAX", "VAR",
     "Combination",
-)
+)  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -62,3 +53,16 @@ def assert_close():
         torch.testing.assert_close(actual, expected, rtol=0.0, atol=atol, equal_nan=True)
 
     return check
+
+
+@pytest.fixture(scope="session")
+def reloaded():
+    """Save a model to a file in memory, and load it."""
+
+    def through_file(model):
+        file = io.BytesIO()
+        model.save(file)
+        file.seek(0)
+        return load(file)
+
+    return through_file

@@ -12,65 +12,25 @@ import tsrnn
 
 HEAVY = ["torch", "lightning", "statsmodels", "arch", "sklearn", "numba", "matplotlib"]
 ROOMS = [
-    "baselines",
-    "batch",
-    "cli",
-    "contract",
-    "data",
-    "datasets",
-    "erm",
-    "evaluation",
-    "export",
-    "forecasters",
-    "hierarchy",
-    "inference",
-    "interpret",
-    "kernels",
-    "layers",
-    "linear",
-    "linearity",
-    "models",
-    "plotting",
-    "preprocessing",
-    "prior",
-    "reporting",
-    "sktime",
-    "storage",
-    "training",
-    "tuning",
-]
+    "baselines", "batch", "cli", "contract", "data", "datasets", "erm", "evaluation", "export",
+    "forecasters", "hierarchy", "inference", "interpret", "kernels", "layers", "linear",
+    "linearity", "models", "plotting", "preprocessing", "prior", "reporting", "sktime", "storage",
+    "training", "tuning",
+]  # fmt: skip
 NAMES = {
-    "ARMA": "tsrnn.linear",
-    "AutoARIMA": "tsrnn.linear",
-    "CCC": "tsrnn.linear",
-    "LocalProjections": "tsrnn.inference",
-    "PartiallyLinear": "tsrnn.inference",
-    "forecast_features": "tsrnn.interpret",
-    "linearity_tests": "tsrnn.linearity",
-    "lyapunov_exponent": "tsrnn.interpret",
-    "CES": "tsrnn.linear",
-    "Croston": "tsrnn.linear",
-    "DCC": "tsrnn.linear",
-    "ETS": "tsrnn.linear",
-    "GARCH": "tsrnn.linear",
-    "Theta": "tsrnn.linear",
-    "TSB": "tsrnn.linear",
-    "VARMA": "tsrnn.linear",
-    "VECMGARCH": "tsrnn.linear",
-    "Combination": "tsrnn.evaluation",
-    "backtest": "tsrnn.evaluation",
-    "compare": "tsrnn.evaluation",
-    "diagnose": "tsrnn.evaluation",
-    "report": "tsrnn.reporting",
-    "LEMForecaster": "tsrnn.forecasters",
-    "LRUForecaster": "tsrnn.forecasters",
-    "NewtonForecaster": "tsrnn.forecasters",
-    "ParaRNNClassifier": "tsrnn.erm",
-    "ParaRNNForecaster": "tsrnn.forecasters",
-    "ParaRNNRegressor": "tsrnn.erm",
-    "load": "tsrnn.storage",
-    "recurrence_features": "tsrnn.interpret",
-}
+    "ARMA": "tsrnn.linear", "AutoARIMA": "tsrnn.linear", "CCC": "tsrnn.linear",
+    "LocalProjections": "tsrnn.inference", "PartiallyLinear": "tsrnn.inference",
+    "forecast_features": "tsrnn.interpret", "linearity_tests": "tsrnn.linearity",
+    "lyapunov_exponent": "tsrnn.interpret", "CES": "tsrnn.linear", "Croston": "tsrnn.linear",
+    "DCC": "tsrnn.linear", "ETS": "tsrnn.linear", "GARCH": "tsrnn.linear", "Theta": "tsrnn.linear",
+    "TSB": "tsrnn.linear", "VARMA": "tsrnn.linear", "VECMGARCH": "tsrnn.linear",
+    "Combination": "tsrnn.evaluation", "backtest": "tsrnn.evaluation",
+    "compare": "tsrnn.evaluation", "diagnose": "tsrnn.evaluation", "report": "tsrnn.reporting",
+    "LEMForecaster": "tsrnn.forecasters", "LRUForecaster": "tsrnn.forecasters",
+    "NewtonForecaster": "tsrnn.forecasters", "ParaRNNClassifier": "tsrnn.erm",
+    "ParaRNNForecaster": "tsrnn.forecasters", "ParaRNNRegressor": "tsrnn.erm",
+    "load": "tsrnn.storage", "recurrence_features": "tsrnn.interpret",
+}  # fmt: skip
 
 
 def run(code):
@@ -119,15 +79,9 @@ OF_OTHERS = {"statsmodels", "arch", "numba", "polars", "sklearn.linear_model"}
 
 # What a forecast of a short series by the network of the package does without.
 OF_NO_FIRST_FORECAST = {
-    *HEAVY,
-    "joblib",
-    "polars",
-    "scipy.optimize",
-    "scipy.signal",
-    "scipy.stats",
-    "tsrnn.layers",
+    *HEAVY, "joblib", "polars", "scipy.optimize", "scipy.signal", "scipy.stats", "tsrnn.layers",
     "tsrnn.training",
-}
+}  # fmt: skip
 FIRST = "import tsrnn; model = tsrnn.ParaRNNForecaster().fit(y); "
 
 

@@ -43,11 +43,6 @@ def test_names_on_the_command_line_are_different():
     assert len(set(commands)) == len(commands)
 
 
-@pytest.mark.parametrize("name", [name for name in tsrnn.__all__ if name in MODELS])
-def test_names_at_the_top_are_those_of_the_table(name):
-    assert getattr(tsrnn, name) is model_class(name)
-
-
 def test_every_model_that_is_no_baseline_is_at_the_top():
     above = {name for name, model in MODELS.items() if model.module != "tsrnn.baselines"}
     assert above <= set(tsrnn.__all__)

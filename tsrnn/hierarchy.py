@@ -222,9 +222,7 @@ class _Hierarchy(NamedTuple):
     """Series of all levels, the lowest last."""
 
     names: list[str]
-    levels: dict[
-        str, np.ndarray
-    ]  # by level, (n_bottom,): row of the series that has each lowest one
+    levels: dict[str, np.ndarray]  # (n_bottom,): row of the series that has each lowest one
     times: pd.Index
     values: np.ndarray  # (n, T)
     summing: np.ndarray  # (n, n_bottom)
@@ -414,11 +412,7 @@ def _complete(column: pd.Series, names: list[str], model: str) -> np.ndarray:
 
 
 def _one_step_errors(
-    forecaster: Forecaster[Any],
-    model: Any,
-    data: pd.DataFrame,
-    tree: _Hierarchy,
-    keys: list[str],
+    forecaster: Forecaster[Any], model: Any, data: pd.DataFrame, tree: _Hierarchy, keys: list[str]
 ) -> np.ndarray:
     """Errors of one-step forecasts (n, T), NaN where missing."""
     if hasattr(model, "fittedvalues"):

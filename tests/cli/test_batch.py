@@ -43,17 +43,9 @@ def test_the_arguments(called, answer):
     assert (type(model), model.trend, model.known_ahead) == (ARMA, "n", ["p", "q"])
     assert model.missing == "keep"
     assert rest == {
-        "h": 2,
-        "level": [80],
-        "out": "f",
-        "X_future": "x",
-        "n_jobs": 2,
-        "rows_per_batch": 100,
-        "overwrite": True,
-        "sep": ";",
-        "decimal": ",",
-        "verbose": 0,
-    }
+        "h": 2, "level": [80], "out": "f", "X_future": "x", "n_jobs": 2, "rows_per_batch": 100,
+        "overwrite": True, "sep": ";", "decimal": ",", "verbose": 0,
+    }  # fmt: skip
 
 
 def test_series_that_fail_are_counted_and_all_of_them_are_an_error(called, document, refused):

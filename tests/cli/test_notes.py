@@ -113,10 +113,7 @@ def test_what_a_warning_said_is_no_note(capsys):
 @pytest.mark.parametrize(
     ("content", "parts"),
     [
-        (
-            "ds,y\n2024-01-01,x\n2024-01-02,z\n2024-01-03,z\n",
-            ["leave fields without one empty"],
-        ),
+        ("ds,y\n2024-01-01,x\n2024-01-02,z\n2024-01-03,z\n", ["leave fields without one empty"]),
         ("ds,y\n2024-01-01,1\n2024-01-02,2\n2024-01-03,1O\n", ["'1O' in line 4", "drop them."]),
         ("ds,y\n2024-01-01,007\n2024-01-02,008\n2024-01-03,008\n", ["'007'", "give --decimal ,"]),
         ("day,a,b\n2024-01-01,1,x\n2024-01-02,2,z\n", ["by --target,", "by --drop"]),

@@ -5,7 +5,7 @@ import inspect
 import io
 import numbers
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,40 +16,13 @@ import pytest
 import torch
 
 from tsrnn import load, recurrence_features
-from tsrnn.baselines import (
-    SARIMAX,
-    VAR,
-    VARMAX,
-    VECM,
-    ArchModel,
-    Drift,
-    Mean,
-    Naive,
-    Naive2,
-    SeasonalNaive,
-    StatsmodelsAutoARIMA,
-    StatsmodelsETS,
-    StatsmodelsTheta,
-    UnobservedComponents,
-)
-from tsrnn.contract import read_file
-from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor, empirical_risk
+from tsrnn.baselines import SARIMAX, Drift, Naive
+from tsrnn.contract import Classical, read_file, write_file
+from tsrnn.erm import empirical_risk
 from tsrnn.evaluation import Combination, diagnose
-from tsrnn.forecasters import LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
-from tsrnn.linear import (
-    ARMA,
-    CCC,
-    CES,
-    DCC,
-    ETS,
-    GARCH,
-    TSB,
-    VARMA,
-    VECMGARCH,
-    AutoARIMA,
-    Croston,
-    Theta,
-)
+from tsrnn.forecasters import ParaRNNForecaster
+from tsrnn.linear import ARMA, GARCH
+from tsrnn.models import MODELS, model_class
 
 RNG = np.random.default_rng(0)
 ROWS, NEW = 50, 5
@@ -87,12 +60,12 @@ RESPONSE = SAMPLES[:, -1, 0] + 0.1 * RNG.normal(size=20)
 class Example:
     """An estimator in settings that fit in a moment, and data for it."""
 
-    cls: type
     arguments: dict = field(default_factory=dict)
     columns: tuple = ("y",)
     n_series: int = 2
     targets: Any = None  # of samples
     refused: tuple = ()  # questions that this model cannot answer
+    cls: type | None = None  # by default that of the name
 
     @property
     def is_forecaster(self):
@@ -140,82 +113,75 @@ class Example:
 
 
 PAIR = {"horizon": NEW, "target": ["y", "z"]}
-BOTH = ("y", "z")
+BOTH, WITH_X = ("y", "z"), ("y", "x")
+NO_RNN = ("to_rnn", "rnn_start")
 SMALL = {
-    "horizon": NEW,
-    "input_size": 6,
-    "hidden_size": 4,
-    "n_layers": 1,
-    "max_epochs": 1,
-    "refit": False,
-    "random_state": 0,
-}
+    "horizon": NEW, "input_size": 6, "hidden_size": 4, "n_layers": 1, "max_epochs": 1,
+    "refit": False, "random_state": 0,
+}  # fmt: skip
 # Methods that networks without columns, for all series together, refuse.
 NO_COLUMNS = (
     "components", "effect_curves", "for_series", "outliers_", "plot_components", "plot_effects",
 )  # fmt: skip
+# Methods that a pretrained network has no matrices, effects or networks by series for.
+NO_FEATURES = (
+    "block_shares_", "effect_curves", "for_series", "plot_effects", "recurrence_features",
+    "recurrent_blocks",
+)  # fmt: skip
 SAMPLE = {"hidden_size": 4, "max_epochs": 1, "random_state": 0}
 
-EXAMPLES = {
-    "ARMA": Example(ARMA, {"order": (1, 1), "horizon": NEW, "random_state": 0}),
+# The class is the first word of the name.
+SETTINGS = {
+    "ARMA": Example({"order": (1, 1), "horizon": NEW, "random_state": 0}),
     "ARMA, regressor": Example(
-        ARMA,
         {"order": [1, 1, 0], "known_ahead": ["x"], "missing": "keep", "random_state": 0},
-        ("y", "x"),
+        WITH_X,
         refused=("simulate",),
     ),
     "ARMA, seasonal": Example(
-        ARMA,
         {
             "order": (1, 0, 1),
             "seasonal_order": (0, 1, 1, 4),
             "horizon": NEW,
             "missing": "keep",
             "random_state": 0,
-        },
+        }
     ),
     "AutoARIMA": Example(
-        AutoARIMA,
         {"max_p": 2, "max_q": 1, "max_P": 1, "max_Q": 1, "known_ahead": ["x"], "random_state": 0},
-        ("y", "x"),
+        WITH_X,
         refused=("lr_test",),
     ),
-    "GARCH": Example(GARCH, {"mean": "ar", "vol": "gjr", "n_simulations": 20, "random_state": 0}),
+    "GARCH": Example({"mean": "ar", "vol": "gjr", "n_simulations": 20, "random_state": 0}),
     "EGARCH": Example(
-        GARCH,
         {"vol": "egarch", "distribution": "t", "n_simulations": 20, "random_state": 0},
         n_series=1,
-        refused=("to_rnn", "rnn_start"),
+        refused=NO_RNN,
+        cls=GARCH,
     ),
-    "VARMA": Example(VARMA, PAIR | {"random_state": 0}, BOTH),
-    "CES": Example(CES, {"season_length": 7, "horizon": NEW, "random_state": 0}),
+    "VARMA": Example(PAIR | {"random_state": 0}, BOTH),
+    "CES": Example({"season_length": 7, "horizon": NEW, "random_state": 0}),
     "CES, regressor": Example(
-        CES,
-        {"seasonal": "simple", "season_length": 2, "known_ahead": ["x"], "missing": "keep"},
-        ("y", "x"),
+        {"seasonal": "simple", "season_length": 2, "known_ahead": ["x"], "missing": "keep"}, WITH_X
     ),
-    "CCC": Example(CCC, PAIR | {"order": (1, 0), "random_state": 0}, BOTH),
-    "DCC": Example(DCC, PAIR | {"garch_order": (1, 0), "random_state": 0}, BOTH),
+    "CCC": Example(PAIR | {"order": (1, 0), "random_state": 0}, BOTH),
+    "DCC": Example(PAIR | {"garch_order": (1, 0), "random_state": 0}, BOTH),
     "VECMGARCH": Example(
-        VECMGARCH,
         PAIR | {"structure": "scalar", "targeting": True, "n_starts": 1, "random_state": 0},
         BOTH,
         n_series=1,
     ),
-    "ETS": Example(ETS, {"seasonal": "none", "horizon": NEW, "random_state": 0}),
+    "ETS": Example({"seasonal": "none", "horizon": NEW, "random_state": 0}),
     "ETS, regressor": Example(
-        ETS,
-        {"error": "mul", "seasonal": "none", "known_ahead": ["x"], "missing": "keep"},
-        ("y", "x"),
+        {"error": "mul", "seasonal": "none", "known_ahead": ["x"], "missing": "keep"}, WITH_X
     ),
     "ETS, conformal": Example(
-        ETS, {"seasonal": "none", "horizon": 2, "intervals": "conformal", "random_state": 0}
+        {"seasonal": "none", "horizon": 2, "intervals": "conformal", "random_state": 0}
     ),
     "VARMA, conformal": Example(
-        VARMA, PAIR | {"horizon": 2, "intervals": "conformal", "random_state": 0}, BOTH
+        PAIR | {"horizon": 2, "intervals": "conformal", "random_state": 0}, BOTH
     ),
     "ETS, seasonal": Example(
-        ETS,
         {
             "error": "mul",
             "trend": "none",
@@ -228,109 +194,67 @@ EXAMPLES = {
         refused=("to_rnn", "rnn_start", "recurrent_blocks", "recurrence_features"),
     ),
     "Theta, dynamic": Example(
-        Theta,
-        {"season_length": 2, "seasonal": "mul", "random_state": 0},
-        refused=("to_rnn", "rnn_start"),
+        {"season_length": 2, "seasonal": "mul", "random_state": 0}, refused=NO_RNN
     ),
     "Theta, regressor": Example(
-        Theta,
-        {"season_length": 2, "seasonal": "mul", "dynamic": False, "known_ahead": ["x"]},
-        ("y", "x"),
+        {"season_length": 2, "seasonal": "mul", "dynamic": False, "known_ahead": ["x"]}, WITH_X
     ),
     "Theta, one line": Example(
-        Theta,
         {
             "dynamic": False,
             "initialization": "estimated",
             "missing": "keep",
             "outliers": "pulse",
             "random_state": 0,
-        },
+        }
     ),
     "Croston": Example(
-        Croston,
-        {"variant": "sba", "target": "demand", "random_state": 0},
-        ("demand",),
-        refused=("to_rnn", "rnn_start"),
+        {"variant": "sba", "target": "demand", "random_state": 0}, ("demand",), refused=NO_RNN
     ),
     "TSB": Example(
-        TSB,
-        {"initial": "estimated", "target": "demand", "random_state": 0},
-        ("demand",),
-        refused=("to_rnn", "rnn_start"),
+        {"initial": "estimated", "target": "demand", "random_state": 0}, ("demand",), refused=NO_RNN
     ),
     "ParaRNNForecaster": Example(
-        ParaRNNForecaster,
         SMALL | {"known_ahead": "x"},
-        ("y", "x"),
+        WITH_X,
         refused=("components", "for_series", "outliers_", "plot_components"),
     ),
     "ParaRNNForecaster, prior": Example(
-        ParaRNNForecaster,
-        {"prior": "only", "target": ["y", "z"], "random_state": 0},
-        BOTH,
-        refused=(
-            "block_shares_",
-            "effect_curves",
-            "for_series",
-            "plot_effects",
-            "recurrence_features",
-            "recurrent_blocks",
-        ),
+        {"prior": "only", "target": ["y", "z"], "random_state": 0}, BOTH, refused=NO_FEATURES
     ),
     "ParaRNNForecaster, columns": Example(
-        ParaRNNForecaster,
         {"prior": "only", "known_ahead": "x", "horizon": NEW, "random_state": 0},
-        ("y", "x"),
-        refused=(
-            "block_shares_",
-            "for_series",
-            "recurrence_features",
-            "recurrent_blocks",
-        ),
+        WITH_X,
+        refused=("block_shares_", "for_series", "recurrence_features", "recurrent_blocks"),
     ),
-    "LRUForecaster, prior": Example(
-        LRUForecaster,
-        {"horizon": NEW, "random_state": 0},
-        refused=(
-            "block_shares_",
-            "effect_curves",
-            "for_series",
-            "plot_effects",
-            "recurrence_features",
-            "recurrent_blocks",
-        ),
-    ),
-    "LEMForecaster": Example(LEMForecaster, SMALL | {"intervals": "gaussian"}, refused=NO_COLUMNS),
-    "LRUForecaster": Example(LRUForecaster, SMALL | {"use_boxcox": "log"}, refused=NO_COLUMNS),
-    "NewtonForecaster": Example(NewtonForecaster, SMALL, refused=NO_COLUMNS),
-    "Naive": Example(Naive),
-    "SeasonalNaive": Example(SeasonalNaive, {"season_length": 2}),
-    "Drift": Example(Drift),
-    "Mean": Example(Mean),
-    "Naive2": Example(Naive2, {"season_length": 2}),
-    "SARIMAX": Example(SARIMAX, {"trend": "c", "known_ahead": ["x"]}, ("y", "x")),
+    "LRUForecaster, prior": Example({"horizon": NEW, "random_state": 0}, refused=NO_FEATURES),
+    "LEMForecaster": Example(SMALL | {"intervals": "gaussian"}, refused=NO_COLUMNS),
+    "LRUForecaster": Example(SMALL | {"use_boxcox": "log"}, refused=NO_COLUMNS),
+    "NewtonForecaster": Example(SMALL, refused=NO_COLUMNS),
+    "Naive": Example(),
+    "SeasonalNaive": Example({"season_length": 2}),
+    "Drift": Example(),
+    "Mean": Example(),
+    "Naive2": Example({"season_length": 2}),
+    "SARIMAX": Example({"trend": "c", "known_ahead": ["x"]}, WITH_X),
     "StatsmodelsETS": Example(
-        StatsmodelsETS, {"trend": "add", "error": "mul", "n_simulations": 20, "random_state": 0}
+        {"trend": "add", "error": "mul", "n_simulations": 20, "random_state": 0}
     ),
-    "StatsmodelsTheta": Example(StatsmodelsTheta, {"season_length": 1}),
+    "StatsmodelsTheta": Example({"season_length": 1}),
     "StatsmodelsAutoARIMA": Example(
-        StatsmodelsAutoARIMA, {"season_length": 1, "max_p": 1, "max_q": 0, "d": 0}, n_series=1
+        {"season_length": 1, "max_p": 1, "max_q": 0, "d": 0}, n_series=1
     ),
-    "UnobservedComponents": Example(UnobservedComponents, {"max_iter": 300}, n_series=1),
+    "UnobservedComponents": Example({"max_iter": 300}, n_series=1),
     "ArchModel": Example(
-        ArchModel,
-        {"mean": "AR", "lags": [1], "vol": "EGARCH", "n_simulations": 20, "random_state": 0},
+        {"mean": "AR", "lags": [1], "vol": "EGARCH", "n_simulations": 20, "random_state": 0}
     ),
-    "VAR": Example(VAR, PAIR | {"lags": 1}, BOTH),
-    "VARMAX": Example(VARMAX, PAIR | {"max_iter": 20}, BOTH, n_series=1),
-    "VECM": Example(VECM, PAIR, BOTH),
+    "VAR": Example(PAIR | {"lags": 1}, BOTH),
+    "VARMAX": Example(PAIR | {"max_iter": 20}, BOTH, n_series=1),
+    "VECM": Example(PAIR, BOTH),
     "Combination": Example(
-        Combination,
-        {"forecasters": {"ar": ARMA(order=(1, 0)), "walk": Drift()}, "horizon": NEW},
+        {"forecasters": {"ar": ARMA(order=(1, 0)), "walk": Drift()}, "horizon": NEW}
     ),
     "Combination, nested": Example(
-        Combination,
         {
             "forecasters": [
                 Combination([Naive(), ParaRNNForecaster(**SMALL)], weights=[0.5, 0.5]),
@@ -339,25 +263,26 @@ EXAMPLES = {
             "weights": "inverse-error",
             "n_windows": 2,
             "horizon": 3,
-        },
+        }
     ),
     "Combination, by series": Example(
-        Combination,
         {
             "forecasters": {"ar": ARMA(order=(1, 0)), "ma": ARMA(order=(0, 1))},
             "weights": "aicc",
             "horizon": NEW,
-        },
+        }
     ),
-    "ParaRNNRegressor": Example(ParaRNNRegressor, SAMPLE | {"bound": 0.2}, targets=RESPONSE),
+    "ParaRNNRegressor": Example(SAMPLE | {"bound": 0.2}, targets=RESPONSE),
     "ParaRNNRegressor, steps": Example(
-        ParaRNNRegressor,
-        SAMPLE | {"many_to_many": True, "loss": "absolute_error"},
-        targets=SAMPLES.cumsum(1)[..., 0],
+        SAMPLE | {"many_to_many": True, "loss": "absolute_error"}, targets=SAMPLES.cumsum(1)[..., 0]
     ),
     "ParaRNNClassifier": Example(
-        ParaRNNClassifier, SAMPLE | {"pooling": "max"}, targets=np.where(RESPONSE > 0, "up", "down")
+        SAMPLE | {"pooling": "max"}, targets=np.where(RESPONSE > 0, "up", "down")
     ),
+}
+EXAMPLES = {
+    name: replace(example, cls=example.cls or model_class(name.partition(",")[0]))
+    for name, example in SETTINGS.items()
 }
 
 # Another legal value of every argument; those of a class come before those of a name.
@@ -537,6 +462,16 @@ def loaded(model):
     return load(file)
 
 
+def rewritten(model, change):
+    """Return a model from its file, whose header and arrays are changed in place before."""
+    header, arrays = saved_content(model)
+    change(header, arrays)
+    file = io.BytesIO()
+    write_file(file, header, arrays)
+    file.seek(0)
+    return load(file)
+
+
 def answer(question, model):
     """Return what a question gives, or the error that it raises."""
     try:
@@ -677,9 +612,11 @@ def contract():
         same=assert_same,
         other=other_arguments,
         loaded=loaded,
+        rewritten=rewritten,
         content=saved_content,
         drawn=drawn,
         examples=EXAMPLES,
         past=PAST,
         later=LATER,
+        classical={cls for cls in map(model_class, MODELS) if issubclass(cls, Classical)},
     )

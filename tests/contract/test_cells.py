@@ -52,10 +52,7 @@ def refusal(make, **arguments):
 
 def takes(cell, option):
     legal = inspect.signature(LAYERS[CELLS[cell].layer]).parameters
-    one_layer_only = {
-        "nonlinearity": cell == "rnn",
-        "engine": cell != "attention",
-    }
+    one_layer_only = {"nonlinearity": cell == "rnn", "engine": cell != "attention"}
     return option in legal and one_layer_only.get(option, True)
 
 

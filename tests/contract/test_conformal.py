@@ -17,8 +17,6 @@ from tsrnn.contract import (
     IntervalWarning,
     conformal_quantile,
     effective_number,
-    read_file,
-    write_file,
 )
 from tsrnn.contract._conformal import calibration_rows, interval_scale, naive_errors
 from tsrnn.data import read_panel
@@ -37,7 +35,7 @@ def conformal(example):
 @pytest.mark.where.with_args(lambda example: issubclass(example.cls, Classical))
 class TestEveryForecaster:
     @pytest.mark.few
-    def test_has_them(self, example, contract, tmp_path):
+    def test_has_them(self, example, contract):
         model = conformal(example)
         found = model.predict(h=2, level=LEVELS, **example.ahead(2))
         names = [name for name in found if "-lo-" in str(name)]
@@ -52,7 +50,6 @@ class TestEveryForecaster:
         # around the forecasts of the model as it is
         plain = example.fit(example.make()).predict(h=2, **example.ahead(2))
         pd.testing.assert_frame_equal(found[list(plain)], plain)
-        model.save(tmp_path / "model")
         loaded = contract.loaded(model)
         assert loaded.interval_guarantee_ == model.interval_guarantee_
         after = loaded.predict(h=2, level=LEVELS, **example.ahead(2))
@@ -96,9 +93,7 @@ class TestEffectiveNumber:
 class TestQuantile:
     @settings(max_examples=50, deadline=None)
     @given(
-        st.lists(st.floats(0, 1e6), min_size=1, max_size=60),
-        st.floats(1, 99.9),
-        st.floats(0.05, 1),
+        st.lists(st.floats(0, 1e6), min_size=1, max_size=60), st.floats(1, 99.9), st.floats(0.05, 1)
     )
     def test_is_the_order_statistic_of_its_rank(self, sizes, level, share):
         n, m = len(sizes), max(share * len(sizes), 1e-3)
@@ -305,16 +300,12 @@ class TestElsewhere:
         np.testing.assert_allclose(widths[1], 10 * widths[0])
 
     @pytest.mark.parametrize("change", ["errors", "numbers", "naive"])
-    def test_files_are_checked(self, change, tmp_path):
-        from tsrnn import load
+    def test_files_are_checked(self, change, contract):
+        def damage(header, arrays):
+            arrays[f"conformal.{change}"] = -arrays[f"conformal.{change}"][..., None]
 
-        model = Naive(horizon=3, intervals="conformal").fit(self.y)
-        model.save(tmp_path / "file")
-        header, arrays = read_file(tmp_path / "file")
-        arrays[f"conformal.{change}"] = -arrays[f"conformal.{change}"][..., None]
-        write_file(tmp_path / "file", header, arrays)
         with pytest.raises(DamagedFileError, match="conformal"):
-            load(tmp_path / "file")
+            contract.rewritten(Naive(horizon=3, intervals="conformal").fit(self.y), damage)
 
     def test_networks_share_the_calibration(self):
         with warnings.catch_warnings():

@@ -5,13 +5,7 @@ import pandas as pd
 import pytest
 from scipy.signal import lfilter
 
-from tsrnn import (
-    Combination,
-    LEMForecaster,
-    LRUForecaster,
-    NewtonForecaster,
-    ParaRNNForecaster,
-)
+from tsrnn import Combination, LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
 from tsrnn.prior import Forecasts, trained_combiner, trained_prior
 
 H = 4

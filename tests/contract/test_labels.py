@@ -1,6 +1,5 @@
 """Columns of labels as regressors: the models of their dummies, in every way to them."""
 
-import io
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -21,7 +20,6 @@ from tsrnn import (
     ParaRNNForecaster,
     Theta,
     backtest,
-    load,
 )
 from tsrnn.baselines import SARIMAX, Naive, UnobservedComponents
 from tsrnn.batch import forecast_batches
@@ -103,7 +101,7 @@ def pair():
 @pytest.mark.filterwarnings("ignore")
 class TestModels:
     @pytest.mark.few("ARMA", "ETS", "ParaRNNForecaster", "SARIMAX")
-    def test_are_those_of_dummies(self, name, pair):
+    def test_are_those_of_dummies(self, name, pair, reloaded):
         labels, dummies = pair
         model = MODELS[name](known_ahead=["weather", "price"]).fit(rows(labels, 0, N))
         other = MODELS[name](known_ahead=[*DUMMIES, "price"]).fit(rows(dummies, 0, N))
@@ -116,10 +114,7 @@ class TestModels:
         )
         expected = other.predict(H, level=80, X_future=ahead(dummies, N))
         equal(model.predict(H, level=80, X_future=ahead(labels, N)), expected)
-        file = io.BytesIO()
-        model.save(file)
-        file.seek(0)
-        loaded = load(file)
+        loaded = reloaded(model)
         equal(loaded.predict(H, level=80, X_future=ahead(labels, N)), expected)
         later = ahead(labels, N + H), ahead(dummies, N + H)
         other.update(rows(dummies, N, N + H))
@@ -354,7 +349,7 @@ class TestLevels:
 @pytest.mark.few("ARMA", "ETS", "prior", "Combination")
 @pytest.mark.filterwarnings("ignore:UnobservedComponents|IntervalWarning")
 @pytest.mark.parametrize("name", MODELS)
-def test_constant_columns_are_left_out(name):
+def test_constant_columns_are_left_out(name, reloaded):
     frame = long().drop(columns="weather")
     known = ["price", "open", "place"]
     more = frame.assign(open=1.0, place="north")
@@ -375,10 +370,7 @@ def test_constant_columns_are_left_out(name):
     other.update(later)
     future = frame[N + H : N + 2 * H].drop(columns="y")
     expected = other.predict(H, X_future=future)
-    file = io.BytesIO()
-    model.save(file)
-    file.seek(0)
-    equal(load(file).update(later).predict(H, X_future=future), expected)
+    equal(reloaded(model).update(later).predict(H, X_future=future), expected)
     model.update(later.assign(open=[0.0, 1.0, 0.0, 2.0], place="south"))
     equal(model.predict(H, X_future=future), expected)
     all_left_out = frame.drop(columns="price").assign(open=1.0)

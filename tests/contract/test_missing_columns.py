@@ -10,17 +10,10 @@ from tsrnn import ARMA, CES, ETS, VARMA, AutoARIMA, ParaRNNForecaster, Theta
 from tsrnn.baselines import SARIMAX, VARMAX, StatsmodelsAutoARIMA, UnobservedComponents
 
 MAKERS = {
-    "ARMA": ARMA,
-    "AutoARIMA": AutoARIMA,
-    "CES": CES,
-    "ETS": ETS,
-    "SARIMAX": SARIMAX,
-    "StatsmodelsAutoARIMA": StatsmodelsAutoARIMA,
-    "Theta": Theta,
-    "UnobservedComponents": UnobservedComponents,
-    "VARMA": VARMA,
-    "VARMAX": VARMAX,
-}
+    "ARMA": ARMA, "AutoARIMA": AutoARIMA, "CES": CES, "ETS": ETS, "SARIMAX": SARIMAX,
+    "StatsmodelsAutoARIMA": StatsmodelsAutoARIMA, "Theta": Theta,
+    "UnobservedComponents": UnobservedComponents, "VARMA": VARMA, "VARMAX": VARMAX,
+}  # fmt: skip
 
 
 def frame(seed=0):

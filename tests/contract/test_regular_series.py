@@ -7,63 +7,49 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn.baselines import (
-    SARIMAX,
-    ArchModel,
-    Drift,
-    Mean,
-    Naive,
-    Naive2,
-    SeasonalNaive,
-    StatsmodelsAutoARIMA,
-    StatsmodelsETS,
-    StatsmodelsTheta,
-    UnobservedComponents,
-)
-from tsrnn.contract import Classical, IntervalWarning
+from tsrnn import baselines, linear
+from tsrnn.contract import IntervalWarning
 from tsrnn.evaluation import Combination
-from tsrnn.linear import ARMA, CES, ETS, GARCH, TSB, AutoARIMA, Croston, Theta
-from tsrnn.models import MODELS, model_class
 
 # Models, and whether a line is among what they can say.
 ANSWERS = {
-    "ARMA": (ARMA((1, 1)), False),
-    "ARMA, line": (ARMA((1, 0), trend="ct"), True),
-    "ARIMA": (ARMA((0, 1, 1)), False),
-    "ARIMA, drift": (ARMA((0, 1, 1), trend="t"), True),
-    "ARIMA, lags": (ARMA((1, 1, 1)), True),
-    "ARIMA, many lags": (ARMA((3, 1, 2)), True),
-    "ARIMA, a season's lags": (ARMA((0, 1, 0), seasonal_order=(1, 0, 0, 4)), True),
-    "AR without mean": (ARMA((1, 0), trend="n"), False),
-    "ARIMA, twice": (ARMA((0, 2, 1)), True),
-    "ARIMA, seasonal": (ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 4)), True),
-    "AutoARIMA": (AutoARIMA(), True),
-    "ETS": (ETS(), True),
-    "ETS, level": (ETS("add", "none", "none"), False),
-    "ETS, trend": (ETS("add", "add", "none", damped=False), True),
-    "ETS, usual": (ETS(bounds="usual"), True),
-    "ETS, admissible": (ETS("add", "add", "none", damped=False, bounds="admissible"), True),
-    "ETS, decomposed": (ETS(trend="add", damped=False, initialization="heuristic"), True),
-    "Theta": (Theta(), True),
-    "Theta, estimated": (Theta(initialization="estimated"), True),
-    "Theta, one line": (Theta(2, dynamic=False), False),
-    "CES": (CES(), False),
-    "Croston": (Croston(), False),
-    "TSB": (TSB(), False),
-    "Naive": (Naive(), False),
-    "SeasonalNaive": (SeasonalNaive(season_length=2), False),
-    "Naive2": (Naive2(season_length=2), False),
-    "Drift": (Drift(), True),
-    "Mean": (Mean(), False),
-    "SARIMAX": (SARIMAX(trend="c"), False),
-    "StatsmodelsETS": (StatsmodelsETS(trend="add"), True),
-    "StatsmodelsTheta": (StatsmodelsTheta(season_length=1), False),
-    "StatsmodelsAutoARIMA": (StatsmodelsAutoARIMA(1, max_p=1, max_q=0, d=1), True),
-    "UnobservedComponents": (UnobservedComponents(), False),
+    "ARMA": (linear.ARMA((1, 1)), False),
+    "ARMA, line": (linear.ARMA((1, 0), trend="ct"), True),
+    "ARIMA": (linear.ARMA((0, 1, 1)), False),
+    "ARIMA, drift": (linear.ARMA((0, 1, 1), trend="t"), True),
+    "ARIMA, lags": (linear.ARMA((1, 1, 1)), True),
+    "ARIMA, many lags": (linear.ARMA((3, 1, 2)), True),
+    "ARIMA, a season's lags": (linear.ARMA((0, 1, 0), seasonal_order=(1, 0, 0, 4)), True),
+    "AR without mean": (linear.ARMA((1, 0), trend="n"), False),
+    "ARIMA, twice": (linear.ARMA((0, 2, 1)), True),
+    "ARIMA, seasonal": (linear.ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 4)), True),
+    "AutoARIMA": (linear.AutoARIMA(), True),
+    "ETS": (linear.ETS(), True),
+    "ETS, level": (linear.ETS("add", "none", "none"), False),
+    "ETS, trend": (linear.ETS("add", "add", "none", damped=False), True),
+    "ETS, usual": (linear.ETS(bounds="usual"), True),
+    "ETS, admissible": (linear.ETS("add", "add", "none", damped=False, bounds="admissible"), True),
+    "ETS, decomposed": (linear.ETS(trend="add", damped=False, initialization="heuristic"), True),
+    "Theta": (linear.Theta(), True),
+    "Theta, estimated": (linear.Theta(initialization="estimated"), True),
+    "Theta, one line": (linear.Theta(2, dynamic=False), False),
+    "CES": (linear.CES(), False),
+    "Croston": (linear.Croston(), False),
+    "TSB": (linear.TSB(), False),
+    "Naive": (baselines.Naive(), False),
+    "SeasonalNaive": (baselines.SeasonalNaive(season_length=2), False),
+    "Naive2": (baselines.Naive2(season_length=2), False),
+    "Drift": (baselines.Drift(), True),
+    "Mean": (baselines.Mean(), False),
+    "SARIMAX": (baselines.SARIMAX(trend="c"), False),
+    "StatsmodelsETS": (baselines.StatsmodelsETS(trend="add"), True),
+    "StatsmodelsTheta": (baselines.StatsmodelsTheta(season_length=1), False),
+    "StatsmodelsAutoARIMA": (baselines.StatsmodelsAutoARIMA(1, max_p=1, max_q=0, d=1), True),
+    "UnobservedComponents": (baselines.UnobservedComponents(), False),
     "Combination": (Combination.classical(), True),
 }
 # Without a variance, or several targets that vary, these say nothing.
-REFUSE = {"GARCH": GARCH(), "ArchModel": ArchModel()}
+REFUSE = {"GARCH": linear.GARCH(), "ArchModel": baselines.ArchModel()}
 JOINT = {"VARMA", "CCC", "DCC", "VECMGARCH", "VAR", "VARMAX", "VECM"}
 FEW = r"at least \d+"
 CONSTANTS, ROWS = (5.0, 0.0, 0.1), (6, 40)
@@ -93,13 +79,9 @@ def forecast(model, values, h=3):
     return table.to_numpy(float), kinds
 
 
-def test_every_model_of_one_target_is_named():
-    classes = [
-        model_class(name) for name in MODELS if not name.endswith(("Regressor", "Classifier"))
-    ]
-    classical = {cls.__name__ for cls in classes if issubclass(cls, Classical)}
+def test_every_model_of_one_target_is_named(contract):
     named = {type(model).__name__ for model, _ in ANSWERS.values()} | set(REFUSE) | JOINT
-    assert classical <= named
+    assert {cls.__name__ for cls in contract.classical} <= named
 
 
 @pytest.mark.few("ETS", "ARIMA", "Theta", "AutoARIMA", "Combination", "SARIMAX")
@@ -141,7 +123,7 @@ def test_a_line_with_a_gap_goes_on(lags, missing):
     values = LINES["up"].copy()
     if missing:
         values[missing] = np.nan
-    found, kinds = forecast(ARMA(lags, missing="keep"), values)
+    found, kinds = forecast(linear.ARMA(lags, missing="keep"), values)
     np.testing.assert_allclose(found, np.repeat([[101.0], [102.0], [103.0]], 3, 1), rtol=1e-12)
     assert kinds == {IntervalWarning}
 
@@ -149,7 +131,7 @@ def test_a_line_with_a_gap_goes_on(lags, missing):
 @pytest.mark.filterwarnings("ignore:the likelihood of 1 of 1 units was not maximised")
 def test_lines_but_for_small_noise_are_searched():
     noise = 1e-6 * np.random.default_rng(0).normal(size=100).cumsum()
-    model = ARMA((1, 1, 1)).fit(months(LINES["up"] + noise))
+    model = linear.ARMA((1, 1, 1)).fit(months(LINES["up"] + noise))
     assert model.fitted_.estimates.params[0, -1] > 0
 
 

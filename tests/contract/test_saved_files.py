@@ -70,26 +70,28 @@ def test_networks_of_earlier_versions_were_trained(stem):
 class TestFormat3:
     """Arguments and numbers that files of format 3 had not."""
 
-    def test_intervals_are_those_of_the_model(self, tmp_path):
+    @staticmethod
+    def older(part, name):
+        """Return the change that takes a field from a file."""
+
+        def change(header, arrays):
+            del header[part][name]
+            header["format"] = 3
+
+        return change
+
+    def test_intervals_are_those_of_the_model(self, contract):
         model = Drift().fit(pd.Series(np.arange(9.0) ** 2))
-        model.save(tmp_path / "model")
-        header, arrays = read_file(tmp_path / "model")
-        del header["params"]["intervals"]
-        write_file(tmp_path / "model", header | {"format": 3}, arrays)
-        loaded = load(tmp_path / "model")
+        loaded = contract.rewritten(model, self.older("params", "intervals"))
         assert loaded.get_params() == model.get_params()
         pd.testing.assert_frame_equal(loaded.predict(level=80), model.predict(level=80))
 
-    def test_the_units_of_pooled_errors_are_one(self, tmp_path):
+    def test_the_units_of_pooled_errors_are_one(self, contract):
         y = pd.Series(np.random.default_rng(0).normal(size=60), name="y")
         model = LRUForecaster(
             horizon=2, hidden_size=4, n_layers=1, max_epochs=1, refit=False, random_state=0
         ).fit(y)
-        model.save(tmp_path / "model")
-        header, arrays = read_file(tmp_path / "model")
-        del header["fitted"]["pooled_units"]
-        write_file(tmp_path / "model", header | {"format": 3}, arrays)
-        loaded = load(tmp_path / "model")
+        loaded = contract.rewritten(model, self.older("fitted", "pooled_units"))
         assert loaded.interval_guarantee_ == model.interval_guarantee_
 
 

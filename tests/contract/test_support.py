@@ -1,6 +1,5 @@
 """Values that a target can have: recognised, given, kept by every forecast."""
 
-import io
 import warnings
 
 import numpy as np
@@ -10,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tsrnn import ARMA, ParaRNNForecaster, hierarchy, load
+from tsrnn import ARMA, ParaRNNForecaster, hierarchy
 from tsrnn.baselines import Drift, Mean, Naive
 from tsrnn.contract import (
     DamagedFileError,
     IntervalWarning,
     Support,
-    read_file,
     within_supports,
-    write_file,
 )
 from tsrnn.evaluation import Combination, backtest
 
@@ -200,36 +197,26 @@ class TestLater:
 
 
 class TestFile:
-    def test_is_kept(self, tmp_path):
+    def test_is_kept(self, contract):
         model = ARMA(order=(1, 0), support=(0, 100)).fit(counts())
-        model.save(tmp_path / "model")
-        back = load(tmp_path / "model")
+        back = contract.loaded(model)
         assert back.support_ == {"y": (0.0, 100.0)}
         assert back.get_params()["support"] == (0, 100)
         pd.testing.assert_frame_equal(back.predict(2, level=80), model.predict(2, level=80))
 
-    def test_files_without_it_are_of_real_values(self):
-        file = io.BytesIO()
-        Naive().fit(counts()).save(file)
-        file.seek(0)
-        header, arrays = read_file(file)
-        del header["supports"], header["params"]["support"]
-        older = io.BytesIO()
-        write_file(older, header | {"format": 8}, arrays)
-        older.seek(0)
-        assert load(older).support_ == {"y": "real"}
+    def test_files_without_it_are_of_real_values(self, contract):
+        def older(header, arrays):
+            del header["supports"], header["params"]["support"]
+            header["format"] = 8
+
+        assert contract.rewritten(Naive().fit(counts()), older).support_ == {"y": "real"}
 
     @pytest.mark.parametrize("supports", [["counts"], [[1, 0]], [], ["real", "real"], [None]])
-    def test_forged(self, supports):
-        file = io.BytesIO()
-        Naive().fit(counts()).save(file)
-        file.seek(0)
-        header, arrays = read_file(file)
-        forged = io.BytesIO()
-        write_file(forged, header | {"supports": supports}, arrays)
-        forged.seek(0)
+    def test_forged(self, contract, supports):
         with pytest.raises(DamagedFileError, match="supports"):
-            load(forged)
+            contract.rewritten(
+                Naive().fit(counts()), lambda header, arrays: header.update(supports=supports)
+            )
 
 
 def in_counts(frame):

@@ -50,34 +50,12 @@ def forecast(example, intervals, series):
 
 
 @pytest.mark.few(
-    "ARMA-3",
-    "ARMA-4",
-    "ARMA-6",
-    "ETS-3",
-    "ETS-4",
-    "ETS-6",
-    "ETS-10-conformal",
-    "GARCH-4",
-    "GARCH-6",
-    "VARMA-4",
-    "VARMA-10",
-    "DCC-4-model",
-    "Naive",
-    "Drift",
-    "SARIMAX-4",
-    "StatsmodelsETS-4",
-    "VAR-4",
-    "VAR-10",
-    "CES-4-model",
-    "Theta, one line-3",
-    "Theta, dynamic-6",
-    "Croston",
-    "TSB-4",
-    "Combination-4",
-    "AutoARIMA-4",
-    "VECMGARCH-10-model",
+    "ARMA-3", "ARMA-4", "ARMA-6", "ETS-3", "ETS-4", "ETS-6", "ETS-10-conformal", "GARCH-4",
+    "GARCH-6", "VARMA-4", "VARMA-10", "DCC-4-model", "Naive", "Drift", "SARIMAX-4",
+    "StatsmodelsETS-4", "VAR-4", "VAR-10", "CES-4-model", "Theta, one line-3", "Theta, dynamic-6",
+    "Croston", "TSB-4", "Combination-4", "AutoARIMA-4", "VECMGARCH-10-model",
     "Combination-10-conformal",
-)
+)  # fmt: skip
 @pytest.mark.parametrize("intervals", ["model", "conformal"])
 @pytest.mark.parametrize("rows", [3, 4, 6, 10])
 def test_alone(example, intervals, rows):
@@ -97,17 +75,9 @@ def test_alone(example, intervals, rows):
 
 @pytest.mark.where.with_args(lambda example: example.arguments.get("weights") != "inverse-error")
 @pytest.mark.few(
-    "ARMA",
-    "ETS",
-    "GARCH-model",
-    "VARMA",
-    "DCC-model",
-    "Naive",
-    "SARIMAX",
-    "VAR",
-    "Combination",
+    "ARMA", "ETS", "GARCH-model", "VARMA", "DCC-model", "Naive", "SARIMAX", "VAR", "Combination",
     "Croston",
-)
+)  # fmt: skip
 @pytest.mark.parametrize("intervals", ["model", "conformal"])
 def test_beside_others(example, intervals):
     """The long series is forecast whatever the others are."""

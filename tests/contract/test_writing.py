@@ -104,14 +104,10 @@ def doors(sales, frame, network, tmp_path_factory):
 
 
 SUFFIXES = {
-    "report": ".html",
-    "compare --report": ".html",
-    "backtest": ".parquet",
-    "forecast --out parquet": ".parquet",
-    "forecast --out csv": ".csv",
-    "compare --out": ".csv",
+    "report": ".html", "compare --report": ".html", "backtest": ".parquet",
+    "forecast --out parquet": ".parquet", "forecast --out csv": ".csv", "compare --out": ".csv",
     "features --out": ".csv",
-}
+}  # fmt: skip
 NAMES = (
     "write_file", "put_file", "Forecaster.save", "ParaRNNRegressor.save", "report", "backtest",
     "export", "forecast --out csv", "forecast --out parquet", "forecast --save",
@@ -138,17 +134,9 @@ def test_the_table_has_every_door(doors):
 
 
 @pytest.mark.few(
-    "write_file",
-    "put_file",
-    "Forecaster.save",
-    "ParaRNNRegressor.save",
-    "backtest",
-    "export",
-    "forecast --out csv",
-    "forecast --out parquet",
-    "forecast --save",
-    "features --out",
-)
+    "write_file", "put_file", "Forecaster.save", "ParaRNNRegressor.save", "backtest", "export",
+    "forecast --out csv", "forecast --out parquet", "forecast --save", "features --out",
+)  # fmt: skip
 @modes
 def test_files_are_written_in_one_step_and_where_a_link_leads(door, name, tmp_path):
     """A new file has the umask's mode; a link stays a link; a killed save's rest goes."""

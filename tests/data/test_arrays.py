@@ -1,14 +1,11 @@
 """Arrays and lists: rows counted from 0, answered in the shape that came."""
 
-import io
-
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tsrnn
 from tsrnn import ARMA, ETS, VARMA, ParaRNNForecaster
 from tsrnn.data import array_frame, read_panel
 
@@ -58,12 +55,9 @@ def test_columns_ahead_are_an_array_too():
         np.testing.assert_array_equal(model.predict(2, X_future=rows), expected[[0]])
 
 
-def test_a_file_remembers_that_rows_are_counted():
-    file = io.BytesIO()
+def test_a_file_remembers_that_rows_are_counted(reloaded):
     model = ParaRNNForecaster(2).fit(Y)
-    model.save(file)
-    file.seek(0)
-    np.testing.assert_array_equal(tsrnn.load(file).predict(2), model.predict(2))
+    np.testing.assert_array_equal(reloaded(model).predict(2), model.predict(2))
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=20), st.integers(-5, 5))

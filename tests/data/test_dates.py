@@ -59,10 +59,9 @@ def test_text_of_one_meaning(form, dtype):
 
 @pytest.mark.parametrize("kind", ["datetimes", "periods", "text", "polars", "polars dates"])
 def test_the_only_dates_of_a_frame_are_its_time(kind):
-    times, column = {
-        "datetimes": (MONTHS, MONTHS),
-        "periods": (QUARTERS, QUARTERS),
-    }.get(kind, (MONTHS, MONTHS.strftime("%Y-%m-%d")))
+    times, column = {"datetimes": (MONTHS, MONTHS), "periods": (QUARTERS, QUARTERS)}.get(
+        kind, (MONTHS, MONTHS.strftime("%Y-%m-%d"))
+    )
     frame = dated(column, price=1.0)
     if kind.startswith("polars"):
         frame = pl.DataFrame({name: frame[name].tolist() for name in frame})

@@ -92,218 +92,196 @@ def test_an_array_for_a_long_frame(source, tmp_path):
         forecast_batches(source, ARMA((1, 0)), h=1, out=tmp_path / "out")
 
 
-class TestShape:
-    def test_empty(self):
-        told(ValueError, long().iloc[:0], "must have rows; it is empty")
-        told(ValueError, wide()["a"].iloc[:0], "must have rows; it is empty")
-        told(ValueError, pl.DataFrame({"ds": [], "y": []}), "must have rows; it is empty")
-
-    def test_no_columns(self):
-        told(ValueError, pd.DataFrame(index=DAYS), "must have columns; it has none")
-
-    def test_duplicated_names(self):
-        frame = pd.concat([wide(), wide()[["b"]]], axis=1)
-        told(ValueError, frame, "column names must be unique; duplicated are 'b'")
-
-    def test_several_levels(self):
-        frame = wide().set_axis(pd.MultiIndex.from_tuples([("u", "a"), ("u", "b")]), axis=1)
-        told(ValueError, frame, "columns must have one level", "MultiIndex of 2")
-        told(TypeError, long().set_index(["unique_id", "ds"]), "one level", "reset_index()")
-
-    @pytest.mark.parametrize("name", [("a", "b"), 1.5, None, True])
-    def test_names_of_other_types(self, name):
-        told(ValueError, wide().set_axis(["a", name], axis=1), "Rename it")
-
-    def test_name_of_the_index(self):
-        told(ValueError, wide().rename_axis(index=2.5), "strings or integers; got 2.5 (float)")
+def spoiled(values):
+    """Return a long frame with the target of one row replaced by text or objects."""
+    return long(y=pd.Series(values, dtype=object))
 
 
-class TestColumns:
-    def test_target_not_found(self):
-        told(ValueError, long(), "'z' is not a column", "'y'", target="z")
-        told(ValueError, wide(), "'z' is not a column", "'a', 'b'", target=["a", "z"])
-        told(ValueError, wide()["a"], "'z' is not a column", "'a'", target="z")
-        bare = long().drop(columns="y")
-        told(ValueError, bare, "there is no other column than 'unique_id', 'ds'. Add it.")
-        alone = bare.drop(columns="unique_id").iloc[:3]
-        told(ValueError, alone, "'y' is not a column; there is no other column than 'ds'. Add it.")
-        told(ValueError, long().rename(columns={"y": "sales"}), "'y' is not", "'sales'", "target")
-
-    @pytest.mark.parametrize("target", [[], ["a", "a"]])
-    def test_target_names_no_column_or_one_twice(self, target):
-        told(ValueError, wide(), "target must name columns, each once", target=target)
-
-    def test_time_column_not_found(self):
-        frame = long().rename(columns={"ds": "day"})
-        told(ValueError, frame, "needs the time column 'ds'", "'day'", "time_col")
-        told(ValueError, pl.DataFrame({"y": [1.0]}), "needs the time column 'ds'")
-
-    @pytest.mark.parametrize(
-        ("values", "came"),
-        [
-            (list("uvwxyz"), "'u' at row 0, str"),
-            ([1j] * 6, "complex128"),
-            (DAYS, "datetime64"),
-            (DAYS - DAYS[0], "timedelta64"),
-            (pd.Series([1.0, np.nan, "2", "n/a", "x", 3], dtype=object), "'n/a' at row 3, str"),
-            (pd.Series([None, 1.5, Decimal(1), 1j, 3, 4], dtype=object), "1j at row 3, complex"),
-            ([True] * 6, "dtype bool"),
-        ],
-    )
-    def test_target_that_is_no_number(self, values, came):
-        told(TypeError, long(y=values), "the target 'y' must be numeric", came, "Convert it")
-
-    def test_numbers_written_as_text(self):
-        text = [f"1.03{i},5" for i in range(6)]
-        parts = "written as text, such as '1.030,5' at row 0", 'pd.read_csv(..., decimal=","'
-        told(TypeError, long(y=text), "target 'y' must be numeric", *parts, strict=True)
-        told(TypeError, wide(b=text).rename_axis("ds"), "'b' must be", *parts, strict=True)
-        told(TypeError, long(x=text), "'x' holds numbers", *parts, strict=True)
-
-    def test_text_among_numbers_is_cited_with_its_row(self):
-        text = ["1", "2", None, "five", "5", "6"]
-        told(TypeError, long(y=text), "such as 'five' at row 3", strict=True)
-        told(TypeError, long(y=pd.Series(text, dtype="category")), "'five' at row 3")
-        told(TypeError, long(x=text), "'x' holds numbers", "'five' at row 3", strict=True)
-        for frame in (long(y=text), pl.DataFrame({"ds": range(6), "y": text}), long(x=text)):
-            told(ValueError, frame, "must hold numbers in every row", "'five' in row 3")
-
-    def test_text_beside_the_target(self):
-        frame = long(region=list("nnnsss"), price=1.0, when=DAYS)
-        told(TypeError, frame, "not so 'when' (dtype datetime64", "Drop them, or convert them")
-        told(TypeError, frame.drop(columns="when"), "not so 'region'", "drop_first", strict=True)
-        told(TypeError, wide(c="x"), "'c' holds labels, such as 'x' at row 0", "by target")
-        told(ValueError, long(x=list("uvwxyz")), "'x' has 6 in 6 rows, such as 'u', 'v', 'w'")
-
-    def test_exactly_the_exogenous_columns(self):
-        frame = long(u=1.0, v=2.0)
-        told(
-            ValueError, frame, "must be 'u', 'w'", "missing 'w'", "not needed 'v'", exog=("u", "w")
+BARE = long().drop(columns="y")
+ALONE = BARE.drop(columns="unique_id").iloc[:3]
+TEXT = [f"1.03{i},5" for i in range(6)]
+AS_TEXT = "written as text, such as '1.030,5' at row 0", 'pd.read_csv(..., decimal=","'
+FIVE = ["1", "2", None, "five", "5", "6"]
+BESIDE = long(region=list("nnnsss"), price=1.0, when=DAYS)
+UV = long(u=1.0, v=2.0)
+TWICE = long(ds=[*stamps(1, 2, 3), *stamps(1, 2, 2)])
+GAP = long(ds=[*stamps(1, 2, 3), *stamps(1, 2, 5)])
+HOLES = long(y=at([1, 4], np.nan))
+WEEKDAYS = pd.Series(1.0, pd.bdate_range("2023-12-18", periods=20).delete(5))
+YEAR_3000 = pd.DatetimeIndex(np.array(["3000-01-01", "3000-02-01"], "datetime64[s]"))
+BERLIN = pd.date_range("2020-01-01", periods=4, tz="Europe/Berlin")
+LEVELS = pd.MultiIndex.from_tuples([("u", "a"), ("u", "b")])
+MANY = pd.DataFrame({"unique_id": range(20), "ds": 0, "y": np.inf})
+STRICT = {"strict": True}
+FILL = {"missing": "interpolate"}
+# Frame, parts of the message, and arguments; by default a ValueError.
+SHAPES = [
+    *(
+        (frame, "must have rows", "Give one with rows")
+        for frame in (pd.DataFrame(), pd.DataFrame({"y": []}), pd.Series([]))
+    ),
+    (long().iloc[:0], "must have rows; it is empty"),
+    (wide()["a"].iloc[:0], "must have rows; it is empty"),
+    (pl.DataFrame({"ds": [], "y": []}), "must have rows; it is empty"),
+    (pd.DataFrame(index=DAYS), "must have columns; it has none"),
+    (pd.concat([wide(), wide()[["b"]]], axis=1), "column names must be unique; duplicated are 'b'"),
+    (wide().set_axis(LEVELS, axis=1), "columns must have one level", "MultiIndex of 2"),
+    (TypeError, long().set_index(["unique_id", "ds"]), "one level", "reset_index()"),
+    *(
+        (wide().set_axis(["a", name], axis=1), "Rename it")
+        for name in (("a", "b"), 1.5, None, True)
+    ),
+    (wide().rename_axis(index=2.5), "strings or integers; got 2.5 (float)"),
+]
+NESTED = [(pl.List(pl.Float64), [1.0]), (pl.Struct({"a": pl.Int64}), {"a": 1})]
+CELLS = pd.DataFrame({"ds": [1, 2], "y": [np.ones(2), np.ones(2)]})
+LISTS = pl.DataFrame({"unique_id": [[1.0]] * 3, "ds": [1, 2, 3], "y": [1.0, 2.0, 3.0]})
+COLUMNS = [
+    *(
+        (TypeError, pl.DataFrame({"ds": [1, 2], "y": pl.Series([item] * 2, dtype=dtype)}),
+         "the target 'y' must be numeric", "Convert")
+        for dtype, item in NESTED
+    ),
+    (TypeError, CELLS, "the target 'y' must be", "[1. 1.] at row 0, ndarray"),
+    (TypeError, LISTS, "the column 'unique_id' must hold text", "Convert"),
+    (long(), "'z' is not a column", "'y'", {"target": "z"}),
+    (wide(), "'z' is not a column", "'a', 'b'", {"target": ["a", "z"]}),
+    (wide()["a"], "'z' is not a column", "'a'", {"target": "z"}),
+    (BARE, "there is no other column than 'unique_id', 'ds'. Add it."),
+    (ALONE, "'y' is not a column; there is no other column than 'ds'. Add it."),
+    (long().rename(columns={"y": "sales"}), "'y' is not", "'sales'", "target"),
+    *((wide(), "target must name columns, each once", {"target": t}) for t in ([], ["a", "a"])),
+    *(
+        (wide(), "target must name columns", "Give a name", {"target": target})
+        for target in (1.5, [["a"]], [None], {"a": 1.0}.values())
+    ),
+    (long().rename(columns={"ds": "day"}), "needs the time column 'ds'", "'day'", "time_col"),
+    (pl.DataFrame({"y": [1.0]}), "needs the time column 'ds'"),
+    *(
+        (TypeError, frame, "the target 'y' must be numeric", came, "Convert it")
+        for frame, came in (
+            (long(y=list("uvwxyz")), "'u' at row 0, str"),
+            (long(y=[1j] * 6), "complex128"),
+            (long(y=DAYS), "datetime64"),
+            (long(y=DAYS - DAYS[0]), "timedelta64"),
+            (spoiled([1.0, np.nan, "2", "n/a", "x", 3]), "'n/a' at row 3, str"),
+            (spoiled([None, 1.5, Decimal(1), 1j, 3, 4]), "1j at row 3, complex"),
+            (long(y=[True] * 6), "dtype bool"),
         )
-        told(ValueError, frame, "must be none", "not needed 'u', 'v'", exog=())
-        told(ValueError, wide(), "missing 'c'", target=["a", "b"], exog=("c",))
-
-
-class TestTimestamps:
-    def test_text(self):
-        frame = long(ds=["1 May 2020", "2 May 2020", "3 May 2020"] * 2)
-        told(ValueError, frame, "the column 'ds'", "'1 May 2020'", "pd.to_dateti", strict=True)
-        told(TypeError, wide().set_axis(list("uvwxyz")), "the index of a frame", "pd.to_datetime")
-
-    def test_floats(self):
-        told(TypeError, long(ds=[0.0, 1.0, 2.0] * 2), "dtype float64", "astype('int64')")
-
-    def test_missing(self):
-        told(ValueError, long(ds=[*DAYS[:5], pd.NaT]), "'ds'", "1 are missing (NaT) at row 5")
-        told(ValueError, wide().set_axis([*DAYS[:4], pd.NaT, pd.NaT]), "2 are missing", "row 4, 5")
-
-    def test_duplicated(self):
-        frame = long(ds=[*stamps(1, 2, 3), *stamps(1, 2, 2)])
-        told(ValueError, frame, "duplicated are series 'b': 1 row at 2020-01-02", "aggregate")
-
-    def test_duplicated_since_ids_have_another_name(self):
-        frame = long().rename(columns={"unique_id": "shop"}).drop(columns="shop")
-        told(
-            ValueError, frame, "duplicated are 3 rows at 2020-01-01", "name their column by id_col"
+    ),
+    (TypeError, long(y=TEXT), "target 'y' must be numeric", *AS_TEXT, STRICT),
+    (TypeError, wide(b=TEXT).rename_axis("ds"), "'b' must be", *AS_TEXT, STRICT),
+    (TypeError, long(x=TEXT), "'x' holds numbers", *AS_TEXT, STRICT),
+    (TypeError, long(y=FIVE), "such as 'five' at row 3", STRICT),
+    (TypeError, long(y=pd.Series(FIVE, dtype="category")), "'five' at row 3"),
+    (TypeError, long(x=FIVE), "'x' holds numbers", "'five' at row 3", STRICT),
+    *(
+        (frame, "must hold numbers in every row", "'five' in row 3")
+        for frame in (long(y=FIVE), pl.DataFrame({"ds": range(6), "y": FIVE}), long(x=FIVE))
+    ),
+    (TypeError, BESIDE, "not so 'when' (dtype datetime64", "Drop them, or convert them"),
+    (TypeError, BESIDE.drop(columns="when"), "not so 'region'", "drop_first", STRICT),
+    (TypeError, wide(c="x"), "'c' holds labels, such as 'x' at row 0", "by target"),
+    (long(x=list("uvwxyz")), "'x' has 6 in 6 rows, such as 'u', 'v', 'w'"),
+    (UV, "must be 'u', 'w'", "missing 'w'", "not needed 'v'", {"exog": ("u", "w")}),
+    (UV, "must be none", "not needed 'u', 'v'", {"exog": ()}),
+    (wide(), "missing 'c'", {"target": ["a", "b"], "exog": ("c",)}),
+]  # fmt: skip
+WRAPPING = [(2**64 - 40, "uint64"), (2**63 - 40, "int64"), (-(2**63), "int64")]
+TIMES = [
+    *(
+        (pd.Series(range(4), np.array([first + i for i in range(4)], dtype)),
+         "up to 2**61 in size", "Subtract")
+        for first, dtype in WRAPPING
+    ),
+    *(  # costs no memory
+        (pd.Series(range(7), [0, 1, 2, 3, 4, 5, last]), "of which 7 came", "Check its timestamps",
+         {"missing": missing})
+        for last in (10**9, 2**60)
+        for missing in ("interpolate", "keep")
+    ),
+    (long(ds=["1 May 2020", "2 May 2020", "3 May 2020"] * 2), "the column 'ds'", "'1 May 2020'",
+     "pd.to_dateti", STRICT),
+    (TypeError, wide().set_axis(list("uvwxyz")), "the index of a frame", "pd.to_datetime"),
+    (TypeError, long(ds=[0.0, 1.0, 2.0] * 2), "dtype float64", "astype('int64')"),
+    (long(ds=[*DAYS[:5], pd.NaT]), "'ds'", "1 are missing (NaT) at row 5"),
+    (wide().set_axis([*DAYS[:4], pd.NaT, pd.NaT]), "2 are missing", "row 4, 5"),
+    (TWICE, "duplicated are series 'b': 1 row at 2020-01-02", "aggregate"),
+    (long().drop(columns="unique_id"), "duplicated are 3 rows at 2020-01-01",
+     "name their column by id_col"),
+    (long(ds=[*stamps(1, 2, 3), *stamps(3, 1, 2)]), "go back in series 'b': 1 row at 2020-01-01",
+     "Sort by"),
+    (wide()[::-1], "must increase", "5 rows at 2020-01-05", "sort_index", STRICT),
+    (long(unique_id=["a", "a", "a", None, "b", np.nan]), "'unique_id'",
+     "2 ids are missing, at row 3, 5"),
+    (GAP, "freq='D'", "2 missing after series 'b': 1 row at 2020-01-02", 'missing="interpolate"'),
+    (WEEKDAYS, "freq='B'", "1 missing after 1 row at 2023-12-22", "integer index",
+     "Reindex to business days"),
+    (pd.Series([1.0, 2.0], YEAR_3000), "between the years 1678 and 2261"),
+]  # fmt: skip
+VALUES = [
+    (HOLES, "'y' must have no missing", "series 'a': 1 row at 2020-01-02"),
+    (HOLES, "series 'b': 1 row at 2020-01-02", 'missing="interpolate"'),
+    (wide(b=at([1, 2, 3, 4], np.nan)), "4 rows at 2020-01-02", "and 1 more"),
+    (long(x=at([1], np.nan)), "the column 'x' must have no missing"),
+    *(
+        case
+        for missing in ({"missing": "error"}, FILL)
+        for case in (
+            (wide(b=np.nan), "'b' must hold values; all are missing", missing),
+            (long(y=at([3, 4, 5], np.nan)), "'y' of series 'b' must hold values", missing),
         )
-
-    def test_unsorted(self):
-        frame = long(ds=[*stamps(1, 2, 3), *stamps(3, 1, 2)])
-        told(ValueError, frame, "go back in series 'b': 1 row at 2020-01-01", "Sort by")
-        parts = "must increase", "5 rows at 2020-01-05", "sort_index"
-        told(ValueError, wide()[::-1], *parts, strict=True)
-
-    def test_missing_ids(self):
-        frame = long(unique_id=["a", "a", "a", None, "b", np.nan])
-        told(ValueError, frame, "'unique_id'", "2 ids are missing, at row 3, 5")
-
-    def test_gap(self):
-        frame = long(ds=[*stamps(1, 2, 3), *stamps(1, 2, 5)])
-        told(ValueError, frame, "freq='D'", "2 missing after series 'b': 1 row at 2020-01-02")
-        told(ValueError, frame, 'missing="interpolate"')
-
-    def test_holidays(self):
-        index = pd.bdate_range("2023-12-18", periods=20).delete(5)
-        series = pd.Series(1.0, index=index)
-        told(ValueError, series, "freq='B'", "1 missing after 1 row at 2023-12-22", "integer index")
-        told(ValueError, series, "Reindex to business days")
-
-    def test_out_of_range(self):
-        index = pd.DatetimeIndex(np.array(["3000-01-01", "3000-02-01"], "datetime64[s]"))
-        told(ValueError, pd.Series([1.0, 2.0], index=index), "between the years 1678 and 2261")
-
-
-class TestValues:
-    def test_missing(self):
-        frame = long(y=at([1, 4], np.nan))
-        told(ValueError, frame, "'y' must have no missing", "series 'a': 1 row at 2020-01-02")
-        told(ValueError, frame, "series 'b': 1 row at 2020-01-02", 'missing="interpolate"')
-        told(ValueError, wide(b=at([1, 2, 3, 4], np.nan)), "4 rows at 2020-01-02", "and 1 more")
-
-    def test_missing_in_an_exogenous_column(self):
-        told(ValueError, long(x=at([1], np.nan)), "the column 'x' must have no missing")
-
-    @pytest.mark.parametrize("missing", ["error", "interpolate"])
-    def test_all_missing(self, missing):
-        told(ValueError, wide(b=np.nan), "'b' must hold values; all are missing", missing=missing)
-        frame = long(y=at([3, 4, 5], np.nan))
-        told(ValueError, frame, "'y' of series 'b' must hold values", missing=missing)
-
-    @pytest.mark.parametrize("row", [0, 2, 3, 5])
-    def test_ends_are_not_interpolated(self, row):
-        frame = long(y=at([row], np.nan))
-        series = "a" if row < 3 else "b"
-        told(ValueError, frame, "first or last row", f"series {series!r}", missing="interpolate")
-
-    @pytest.mark.parametrize("missing", ["error", "interpolate", "keep"])
-    def test_infinite(self, missing):
-        frame = long(y=at([4], -np.inf))
-        part = "'y' must be finite; infinite are series 'b': 1 row at 2020-01-02"
-        told(ValueError, frame, part, missing=missing)
-        part = "'x' must be finite; infinite are series 'b'"
-        told(ValueError, long(x=at([4], np.inf)), part, missing=missing)
-
-    def test_many_series_are_cut_short(self):
-        frame = pd.DataFrame({"unique_id": range(20), "ds": 0, "y": np.inf})
-        told(ValueError, frame, "series 2: 1 row at 0; and 17 more series", freq=1)
-
-    def test_zones_are_shown(self):
-        index = pd.date_range("2020-01-01", periods=4, tz="Europe/Berlin")
-        series = pd.Series([1.0, np.nan, 2.0, 3.0], index=index)
-        told(ValueError, series, "1 row at 2020-01-02 00:00:00+01:00")
+    ),
+    *(
+        (long(y=at([row], np.nan)), "first or last row", f"series {series!r}", FILL)
+        for row, series in ((0, "a"), (2, "a"), (3, "b"), (5, "b"))
+    ),
+    *(
+        (long(**{name: at([4], value)}), f"{name!r} must be finite; infinite are series 'b': 1 row "
+         "at 2020-01-02", {"missing": missing})
+        for missing in ("error", "interpolate", "keep")
+        for name, value in (("y", -np.inf), ("x", np.inf))
+    ),
+    (MANY, "series 2: 1 row at 0; and 17 more series", {"freq": 1}),
+    (pd.Series([1.0, np.nan, 2.0, 3.0], BERLIN), "1 row at 2020-01-02 00:00:00+01:00"),
+    (long(), "('auto', 'error', 'interpolate', 'keep'); got 'drop'", {"missing": "drop"}),
+]  # fmt: skip
+MONTHLY = wide().set_axis(pd.date_range("2020-01-01", periods=6, freq="MS"))
+OF_MONTHS, OF_QUARTERS = (
+    wide().set_axis(pd.period_range("2020-01", periods=6, freq=freq)) for freq in "MQ"
+)
+# Frames in another form than the frame fitted to.
+OTHERS = [
+    (wide(), long(), "must be long with the id column"),
+    (long(), wide(), "frame must be wide", "got long"),
+    (wide(), wide()["a"], "must be series"),
+    (long(), long().iloc[:3].drop(columns="unique_id"), "without an id column"),
+    (wide()[["a"]], wide(), "'b' is not a column"),
+    (wide().reset_index(drop=True), wide(), "timestamps must be datetime"),
+    (wide().tz_localize("UTC"), wide(), "time zone must be none; got UTC"),
+    (OF_QUARTERS, OF_MONTHS, "period[M]", "asfreq"),
+    (MONTHLY, wide(), "one step of freq='D' apart"),
+    (MONTHLY, wide(), "'D'; got 'MS'", {"freq": "MS"}),
+]
 
 
-def test_missing_is_a_word_of_the_table():
-    told(ValueError, long(), "('auto', 'error', 'interpolate', 'keep'); got 'drop'", missing="drop")
+def words_of(case):
+    """Return the first words of a message, which name the case."""
+    return next(part for part in case if isinstance(part, str))
 
 
-class TestLikeTheFitted:
-    def layout(self, data, **options):
-        return read_panel(data, **options).layout
+@pytest.mark.parametrize("case", SHAPES + COLUMNS + TIMES + VALUES, ids=words_of)
+def test_a_frame_is_refused_by_what_is_wrong(case):
+    error, data, *parts = case if isinstance(case[0], type) else (ValueError, *case)
+    options = parts.pop() if isinstance(parts[-1], dict) else {}
+    told(error, data, *parts, **options)
 
-    def test_kind(self):
-        told(ValueError, wide(), "must be long with the id column", layout=self.layout(long()))
-        told(ValueError, long(), "frame must be wide", "got long", layout=self.layout(wide()))
-        told(ValueError, wide(), "must be series", layout=self.layout(wide()["a"]))
-        alone = long().iloc[:3].drop(columns="unique_id")
-        told(ValueError, long(), "without an id column", layout=self.layout(alone))
 
-    def test_targets(self):
-        told(ValueError, wide()[["a"]], "'b' is not a column", layout=self.layout(wide()))
-
-    def test_timestamps(self):
-        numbers = wide().reset_index(drop=True)
-        told(ValueError, numbers, "timestamps must be datetime", layout=self.layout(wide()))
-        zone = wide().tz_localize("UTC")
-        told(ValueError, zone, "time zone must be none; got UTC", layout=self.layout(wide()))
-        months = wide().set_axis(pd.period_range("2020-01", periods=6, freq="M"))
-        quarters = wide().set_axis(pd.period_range("2020-01", periods=6, freq="Q"))
-        told(ValueError, quarters, "period[M]", "asfreq", layout=self.layout(months))
-
-    def test_frequency(self):
-        monthly = wide().set_axis(pd.date_range("2020-01-01", periods=6, freq="MS"))
-        told(ValueError, monthly, "one step of freq='D' apart", layout=self.layout(wide()))
-        told(ValueError, monthly, "'D'; got 'MS'", layout=self.layout(wide()), freq="MS")
+@pytest.mark.parametrize("case", OTHERS, ids=words_of)
+def test_a_frame_unlike_the_fitted_is_refused(case):
+    data, fitted, *parts = case
+    options = parts.pop() if isinstance(parts[-1], dict) else {}
+    told(ValueError, data, *parts, layout=read_panel(fitted).layout, **options)
 
 
 class TestFuture:

@@ -91,6 +91,9 @@ def test_alias_with_the_same_grid_has_one_name():
         ("W-ABC", "is not understood"),
         ("WOM-3FRI", "is not understood"),
         ("-1D", "is not understood"),
+        ("9" * 30 + "D", "is not understood"),
+        ("99999999h", "is not understood"),
+        ("9" * 5000 + "s", "is not understood"),
         (1.5, "is not understood"),
         (True, "is not understood"),
         (0, "step of at least 1"),
@@ -163,66 +166,58 @@ class TestZones:
         assert [t.hour for t in local] == [0, 0, 0, 0, 1, 0]
 
 
-class TestNotInferred:
-    def refused(self, data, *told, **options):
-        for part in told:
-            with pytest.raises(ValueError, match=re.escape(part)):
-                read_panel(data, **options)
+def two_rows(*times):
+    return series(pd.DatetimeIndex(times))
 
-    def test_one_row(self):
-        index = pd.DatetimeIndex(["2020-01-01"])
-        self.refused(series(index), "no series has two rows", "freq='MS', freq='D' or freq='h'")
 
-    def test_two_rows_a_day_or_more_apart(self):
-        index = pd.DatetimeIndex(["2020-01-03", "2020-01-06"])
-        self.refused(
-            series(index), "from two rows (2020-01-03 and 2020-01-06)", "freq='3D' or freq='B'"
-        )
+WILD = pd.DatetimeIndex(["2020-01-01", "2020-01-03 07:00", "2020-01-04"])
+NINTHS = pd.DatetimeIndex(["2020-01-01 09:00", "2020-01-02 09:00", "2020-01-03 10:00"])
+FIRSTS = series(pd.date_range("2020-01-01", periods=6, freq="MS"))
+SECOND = pd.DatetimeIndex(np.array(["2020-01-01"], "datetime64[s]"))
 
-    def test_two_rows_an_hour_apart_are_enough(self):
-        index = pd.DatetimeIndex(["2020-01-03 00:00", "2020-01-03 01:00"])
-        assert read_panel(series(index)).freq == "h"
 
-    def test_irregular(self):
-        index = pd.DatetimeIndex(["2020-01-01", "2020-01-02", "2020-01-09", "2020-02-20"])
-        self.refused(series(index), "no regular frequency (1 days", "integer index")
+def mixed(first, second):
+    """Yield panels of two frequencies, and the parts that name both and a series of each."""
+    often = pd.date_range("2020-01-01", periods=9, freq=first)
+    once = pd.date_range("2020-01-01", periods=5, freq=second)
+    for data in (long(a=often, b=often, c=once), long(c=once, a=often)):
+        yield data, f"{first!r}", f"{second!r}", "series 'a'", "series 'c'"
 
-    def test_irregular_series_is_named(self):
-        regular = pd.date_range("2020-01-01", periods=9)
-        wild = pd.DatetimeIndex(["2020-01-01", "2020-01-03 07:00", "2020-01-04"])
-        self.refused(long(a=regular, b=wild), "series 'b': the steps")
 
-    @pytest.mark.parametrize(
-        ("first", "second"),
-        [("MS", "D"), ("MS", "QS-JAN"), ("MS", "ME"), ("h", "D"), ("D", "2D"), ("W-SUN", "W-MON")],
-    )
-    def test_mixed(self, first, second):
-        one = pd.date_range("2020-01-01", periods=9, freq=first)
-        other = pd.date_range("2020-01-01", periods=5, freq=second)
-        for data in (long(a=one, b=one, c=other), long(c=other, a=one)):
-            self.refused(data, f"{first!r}", f"{second!r}", "series 'a'", "series 'c'")
+@pytest.mark.parametrize(
+    "case",
+    [
+        (two_rows("2020-01-01"), "no series has two rows", "freq='MS', freq='D' or freq='h'"),
+        (pd.Series([1.0], pd.RangeIndex(3, 2, -1)), "no series has two rows"),
+        (two_rows("2020-01-03", "2020-01-06"), "from two rows (2020-01-03 and 2020-01-06)",
+         "freq='3D' or freq='B'"),
+        (two_rows("2020-01-01", "2020-01-02", "2020-01-09", "2020-02-20"),
+         "no regular frequency (1 days", "integer index"),
+        (long(a=pd.date_range("2020-01-01", periods=9), b=WILD), "series 'b': the steps"),
+        *mixed("MS", "D"), *mixed("MS", "QS-JAN"), *mixed("MS", "ME"), *mixed("h", "D"),
+        *mixed("D", "2D"), *mixed("W-SUN", "W-MON"),
+        (long(a=range(9), b=range(0, 9, 3)), "series 'a' has 1, series 'b' has 3"),
+        (two_rows("2020-01-01", "2020-02-01", "2020-03-15"), "must follow freq='MS'",
+         "2020-03-15", {"freq": "MS"}),
+        (series(NINTHS), "time of day", "2020-01-03 10:00:00", {"freq": "D"}),
+        *((FIRSTS, "of its 6 rows no two are (they are 29, 30, 31 steps apart)",
+           {"freq": "D", "missing": missing}) for missing in ("error", "interpolate", "keep")),
+        (series(pd.Index([0, 2, 3])), "not on it are 1 row at 3", {"freq": 2}),
+        (series(pd.RangeIndex(3)), "does not fit integer timestamps", {"freq": "D"}),
+        (series(pd.date_range("2020", periods=3)), "does not fit datetime", {"freq": 1}),
+        (series(pd.period_range("2020-01", periods=3, freq="M")),
+         "must be that of the periods, 'M'", {"freq": "MS"}),
+        (series(SECOND), "finer than the timestamps", {"freq": "500ms"}),
+    ],
+    ids=lambda case: case[1],
+)  # fmt: skip
+def test_times_without_that_frequency(case):
+    data, *parts = case
+    options = parts.pop() if isinstance(parts[-1], dict) else {}
+    with pytest.raises(ValueError, match=re.escape(parts[0])) as caught:
+        read_panel(data, **options)
+    assert all(part in str(caught.value) for part in parts)
 
-    def test_mixed_integers(self):
-        self.refused(long(a=range(9), b=range(0, 9, 3)), "series 'a' has 1, series 'b' has 3")
 
-    def test_given_frequency_does_not_fit(self):
-        index = pd.DatetimeIndex(["2020-01-01", "2020-02-01", "2020-03-15"])
-        self.refused(series(index), "must follow freq='MS'", "2020-03-15", freq="MS")
-        index = pd.DatetimeIndex(["2020-01-01 09:00", "2020-01-02 09:00", "2020-01-03 10:00"])
-        self.refused(series(index), "time of day", "2020-01-03 10:00:00", freq="D")
-        index = pd.date_range("2020-01-01", periods=6, freq="MS")
-        for missing in ("error", "interpolate", "keep"):
-            told = "of its 6 rows no two are (they are 29, 30, 31 steps apart)"
-            self.refused(series(index), told, freq="D", missing=missing)
-        self.refused(series(pd.Index([0, 2, 3])), "not on it are 1 row at 3", freq=2)
-
-    def test_given_frequency_is_of_another_kind(self):
-        self.refused(series(pd.RangeIndex(3)), "does not fit integer timestamps", freq="D")
-        index = pd.date_range("2020", periods=3)
-        self.refused(series(index), "does not fit datetime timestamps", freq=1)
-        periods = pd.period_range("2020-01", periods=3, freq="M")
-        self.refused(series(periods), "must be that of the periods, 'M'", freq="MS")
-
-    def test_given_frequency_is_finer_than_the_stamps(self):
-        index = pd.DatetimeIndex(np.array(["2020-01-01"], "datetime64[s]"))
-        self.refused(series(index), "finer than the timestamps", freq="500ms")
+def test_two_rows_an_hour_apart_are_enough():
+    assert read_panel(two_rows("2020-01-03 00:00", "2020-01-03 01:00")).freq == "h"

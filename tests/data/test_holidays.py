@@ -275,8 +275,9 @@ class TestErrors:
 
     def test_not_installed(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "holidays", None)
+        y = pd.Series(np.arange(60.0), pd.date_range("2021-01-01", periods=60))
         with pytest.raises(ImportError, match=r"pip install 'tsrnn\[holidays\]'"):
-            ARMA(order=(1, 0), holidays="DE").fit(demand_without_holidays())
+            ARMA(order=(1, 0), holidays="DE").fit(y)
 
     def test_files_are_read_without_the_package(self, monkeypatch, tmp_path):
         ARMA(order=(1, 0), holidays="DE").fit(demand(400)).save(tmp_path / "model")
@@ -325,7 +326,3 @@ class TestYearsThatAreNotKnown:
         model = ARMA(order=(1, 0), holidays="DE").fit(days[:360])
         with pytest.warns(UserWarning, match=self.MATCH):
             model.update(days[360:])
-
-
-def demand_without_holidays():
-    return pd.Series(np.arange(60.0), pd.date_range("2021-01-01", periods=60, freq="D"))

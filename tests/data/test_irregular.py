@@ -1,7 +1,5 @@
 """Irregular rows: a row is a step, as rows that are counted, and dates are labels of the rows."""
 
-import io
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -9,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tsrnn
 from tsrnn import ARMA, DCC, ETS, GARCH, Combination, ParaRNNForecaster, backtest
 from tsrnn.baselines import ArchModel, Drift, Naive
 from tsrnn.data import panel_frame, read_panel, to_polars
@@ -48,7 +45,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_as_rows_that_are_counted(name):
+def test_as_rows_that_are_counted(name, reloaded):
     make, frame = MODELS[name]
     dated = make(freq="irregular").fit(frame(PAST))
     counted = make().fit(frame(COUNTED[:-20]))
@@ -64,10 +61,7 @@ def test_as_rows_that_are_counted(name):
     dated.update(frame(LATER))
     counted.update(frame(COUNTED[-20:]))
     np.testing.assert_allclose(dated.predict(5), counted.predict(5), rtol=1e-12)
-    file = io.BytesIO()
-    dated.save(file)
-    file.seek(0)
-    again = tsrnn.load(file)
+    again = reloaded(dated)
     np.testing.assert_array_equal(again.predict(5), dated.predict(5))
     assert again.fitted_.data.layout == dated.fitted_.data.layout
 

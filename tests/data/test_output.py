@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.data import (
-    future_times,
-    panel_frame,
-    read_future,
-    read_panel,
-    write_frame,
-    write_paths,
-)
+from tsrnn.data import future_times, panel_frame, read_future, read_panel, write_frame, write_paths
 
 FREQS = ["MS", "ME", "QS-JAN", "YE-DEC", "W-SUN", "D", "B", "h", "15min", "2h", "BME"]
 

@@ -1,6 +1,5 @@
 """Trading days: rows as they are observed, against rows that are counted."""
 
-import io
 import sys
 from importlib.util import find_spec
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from pandas.tseries.holiday import USFederalHolidayCalendar
 from pandas.tseries.offsets import CustomBusinessDay
 
-import tsrnn
 from tsrnn import ARMA, DCC, GARCH, ParaRNNForecaster, backtest
 from tsrnn.baselines import Mean, Naive, SeasonalNaive
 from tsrnn.data import panel_frame, past_times, read_panel, steps_between
@@ -60,12 +58,9 @@ def test_dates_of_rows_are_known_after_an_update():
     )
 
 
-def test_a_file_remembers_closed_days():
-    file = io.BytesIO()
+def test_a_file_remembers_closed_days(reloaded):
     model = GARCH().fit(PAST)
-    model.save(file)
-    file.seek(0)
-    again = tsrnn.load(file)
+    again = reloaded(model)
     assert again.fitted_.data.layout == model.fitted_.data.layout
     assert again.data_summary_.notes == model.data_summary_.notes
     pd.testing.assert_series_equal(again.update(LATER).predict(3), model.update(LATER).predict(3))
@@ -197,7 +192,7 @@ CUSTOM = {
 
 @pytest.mark.parametrize("name", CUSTOM)
 @pytest.mark.parametrize("given", ["argument", "index"])
-def test_custom_business_days_as_in_pandas(name, given):
+def test_custom_business_days_as_in_pandas(name, given, reloaded):
     offset = CUSTOM[name]
     days = pd.date_range("2024-01-01", periods=60, freq=offset)
     series = numbers(days)
@@ -208,10 +203,7 @@ def test_custom_business_days_as_in_pandas(name, given):
     assert ahead.index.equals(pd.date_range(days[-1], periods=61, freq=offset)[1:])
     assert ahead.index.freq is not None
     assert model.data_summary_.notes == ()
-    file = io.BytesIO()
-    model.save(file)
-    file.seek(0)
-    again = tsrnn.load(file)
+    again = reloaded(model)
     pd.testing.assert_series_equal(again.predict(60), ahead)
     if given == "argument":
         assert again.freq == CustomBusinessDay(
@@ -268,7 +260,7 @@ exchange = pytest.mark.skipif(
 @pytest.mark.few("XSAU")
 @exchange
 @pytest.mark.parametrize("code", ["XNYS", "XLON", "XTKS", "XSAU"])
-def test_sessions_of_an_exchange(code):
+def test_sessions_of_an_exchange(code, reloaded):
     import exchange_calendars
 
     calendar = exchange_calendars.get_calendar(code, start="2022-01-03", end="2027-12-31")
@@ -277,10 +269,7 @@ def test_sessions_of_an_exchange(code):
     model = Naive(freq=f"C-{code}").fit(numbers(past))
     assert model.freq_ == f"C-{code}"
     assert model.predict(400).index.equals(ahead)
-    file = io.BytesIO()
-    model.save(file)
-    file.seek(0)
-    again = tsrnn.load(file)
+    again = reloaded(model)
     pd.testing.assert_series_equal(again.predict(10), model.predict(10))
     assert again.update(numbers(ahead[:30])).predict(10).index.equals(ahead[30:40])
     closed = pd.date_range(past[0], past[-1]).difference(past)

@@ -1,13 +1,16 @@
 """Asking the package: every call answers, or refuses in its own words, and soon."""
 
 import contextlib
+import os
 import re
 import signal
 import threading
 import traceback
 import warnings
+import zlib
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -16,6 +19,7 @@ from tsrnn.contract import IntervalWarning
 from tsrnn.data import MissingValuesWarning
 
 SECONDS, BYTES = 20, 2**30
+TOTAL = int(os.environ.get("TSRNN_FUZZ", 0))  # cases drawn anew; 0 for the same few
 PACKAGE = Path(tsrnn.__file__).parent
 ROOMS = tuple(str(PACKAGE.parent / room) for room in ("tsrnn", "kernels", "datasets"))
 REFUSALS = (ValueError, TypeError, NotFittedError)
@@ -33,6 +37,18 @@ CODE = re.compile(
     r"\b(np|numpy)\.|<class |(?<![.\w])(Timestamp|Timedelta|Period|Interval|Decimal|array|dtype|"
     r"datetime\.\w+|DataFrame|Series|\w*Index|Categorical\w*)\(|'(pandas|polars|narwhals)\."
 )
+
+
+def seed_of(name):
+    """Return the seed of a group of cases: that of its name, or another one each time."""
+    return int.from_bytes(os.urandom(4), "little") if TOTAL else zlib.crc32(name.encode())
+
+
+def print_outcomes(table, outcomes):
+    """Print counts of outcomes by group, and their sums."""
+    if table:
+        frame = pd.DataFrame(table, index=outcomes).T.fillna(0).astype(int)
+        print(f"\n{pd.concat([frame, frame.sum().rename('all').to_frame().T])}")
 
 
 class RefusalError(Exception):

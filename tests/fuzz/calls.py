@@ -49,36 +49,19 @@ def function(*args):
 
 
 NUMBERS = {
-    "-1": lambda: -1,
-    "0": lambda: 0,
-    "2**70": lambda: 2**70,
-    "10**6": lambda: 10**6,
-    "1e300": lambda: 1e300,
-    "nan": lambda: np.nan,
-    "inf": lambda: np.inf,
-    "True": lambda: True,
-    "0.5": lambda: 0.5,
-    "np.int64(0)": lambda: np.int64(0),
-    "np.float32(nan)": lambda: np.float32("nan"),
-    "np.True_": lambda: np.True_,
-    "Decimal": lambda: decimal.Decimal("1.5"),
-    "1j": lambda: 1j,
-    "NaN decimal": lambda: decimal.Decimal("nan"),
-    "array(2)": lambda: np.array(2),
-    "np.uint8(255)": lambda: np.uint8(255),
-    "text 3": lambda: "3",
-}
+    "-1": lambda: -1, "0": lambda: 0, "2**70": lambda: 2**70, "10**6": lambda: 10**6,
+    "1e300": lambda: 1e300, "nan": lambda: np.nan, "inf": lambda: np.inf, "True": lambda: True,
+    "0.5": lambda: 0.5, "np.int64(0)": lambda: np.int64(0),
+    "np.float32(nan)": lambda: np.float32("nan"), "np.True_": lambda: np.True_,
+    "Decimal": lambda: decimal.Decimal("1.5"), "1j": lambda: 1j,
+    "NaN decimal": lambda: decimal.Decimal("nan"), "array(2)": lambda: np.array(2),
+    "np.uint8(255)": lambda: np.uint8(255), "text 3": lambda: "3",
+}  # fmt: skip
 TEXTS = {
-    "''": lambda: "",
-    "abc": lambda: "abc",
-    "NUL": lambda: "a\0b",
-    "bytes": lambda: b"abc",
-    "np.str_": lambda: np.str_("y"),
-    "long text": lambda: "x" * 10_000,
-    "blank": lambda: " ",
-    "surrogate": lambda: "\ud800",
-    "[abc]": lambda: ["abc"],
-}
+    "''": lambda: "", "abc": lambda: "abc", "NUL": lambda: "a\0b", "bytes": lambda: b"abc",
+    "np.str_": lambda: np.str_("y"), "long text": lambda: "x" * 10_000, "blank": lambda: " ",
+    "surrogate": lambda: "\ud800", "[abc]": lambda: ["abc"],
+}  # fmt: skip
 THINGS = {
     "None": lambda: None,
     "[]": list,
@@ -177,30 +160,16 @@ DATA = {"df", "X", "y", "X_future", "frame", "source", "train", "forecasts", "sa
 
 # More layers, rounds, draws or starts are legal: what takes as long as was asked does not hang.
 BUDGETS = {
-    "max_epochs",
-    "max_iter",
-    "n_starts",
-    "n_simulations",
-    "n_boot",
-    "n_estimators",
-    "patience",
-    "n_layers",
-    "num_layers",
-    "state_units",
-    "mean_order",
-}
+    "max_epochs", "max_iter", "n_starts", "n_simulations", "n_boot", "n_estimators", "patience",
+    "n_layers", "num_layers", "state_units", "mean_order",
+}  # fmt: skip
 HUGE = {"2**70", "10**6", "1e300", "np.uint8(255)"}
 # Rows that are computed one after the other, of which a million take as long as they take.
 LOOPS = {
-    "simulate": {"n", "burn"},
-    "sample_paths": {"h", "n"},
-    "components": {"h"},
-    "plot_components": {"h"},
-    "impulse_responses": {"h"},
-    "predict_covariances": {"h"},
-    "predict_variance": {"h"},
-    "forecast_covariance": {"h"},
-}
+    "simulate": {"n", "burn"}, "sample_paths": {"h", "n"}, "components": {"h"},
+    "plot_components": {"h"}, "impulse_responses": {"h"}, "predict_covariances": {"h"},
+    "predict_variance": {"h"}, "forecast_covariance": {"h"},
+}  # fmt: skip
 
 
 def kind_of(parameter):

@@ -39,15 +39,9 @@ def stamps(draw, n):
     kinds += ("range", "digits", "digits")
     kind = draw(st.sampled_from((*kinds, "far", "wrong")))
     return {
-        "datetime": datetimes,
-        "zoned": zoned,
-        "period": periods,
-        "integer": integers,
-        "range": ranges,
-        "digits": digits,
-        "far": far,
-        "wrong": wrong,
-    }[kind](draw, n)
+        "datetime": datetimes, "zoned": zoned, "period": periods, "integer": integers,
+        "range": ranges, "digits": digits, "far": far, "wrong": wrong,
+    }[kind](draw, n)  # fmt: skip
 
 
 def datetimes(draw, n):

@@ -4,10 +4,8 @@ TSRNN_FUZZ=20000 asks for as many files, drawn anew; the outcomes are printed as
 """
 
 import io
-import os
 import traceback
 import warnings
-import zlib
 from collections import Counter
 
 import numpy as np
@@ -18,10 +16,9 @@ from sklearn.base import is_classifier, is_regressor
 from tsrnn import load
 from tsrnn.contract import DamagedFileError
 
-from .asking import ADVICE, PACKAGE, ROOMS, most_memory, watched
+from .asking import ADVICE, PACKAGE, ROOMS, TOTAL, most_memory, print_outcomes, seed_of, watched
 from .forged import Forger, makers
 
-TOTAL = int(os.environ.get("TSRNN_FUZZ", 0))
 FILES = (TOTAL or 600) // 29 + 1  # of each model
 SECONDS, LONGER, BYTES = 2, 10, 2**28  # to load, to answer, and more memory than before
 OUTCOMES = ("answered", "advised", "opaque", "wrong", "hung")
@@ -36,9 +33,8 @@ AHEAD = pd.concat(
 def table():
     """Print the outcomes of all models."""
     yield
-    if TOTAL and TABLE:
-        frame = pd.DataFrame(TABLE, index=OUTCOMES).T.fillna(0).astype(int)
-        print(f"\n{pd.concat([frame, frame.sum().rename('all').to_frame().T])}")
+    if TOTAL:
+        print_outcomes(TABLE, OUTCOMES)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +105,7 @@ def outcome(content, before, may_differ):
 @pytest.mark.parametrize("name", list(makers()))
 def test_forged_files_are_answered_or_refused_with_advice(name, made):
     file = io.BytesIO()
-    seed = int.from_bytes(os.urandom(4), "little") if TOTAL else zlib.crc32(name.encode())
+    seed = seed_of(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = made[name]()

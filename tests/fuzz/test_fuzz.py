@@ -1,6 +1,5 @@
 """Two thousand odd frames; TSRNN_FUZZ=20000 asks for as many, drawn anew."""
 
-import os
 from collections import Counter
 
 import numpy as np
@@ -13,12 +12,11 @@ from tsrnn.data import read_panel
 from tsrnn.evaluation import backtest, compare, diagnose
 from tsrnn.linear import CES
 
-from .asking import RefusalError, ask
+from .asking import TOTAL, RefusalError, ask
 from .frames import LENGTHS, cases
 from .lives import live
 
 LONG = (30, 40, 60, 25, 15, 3)  # rows for models that need many
-TOTAL = int(os.environ.get("TSRNN_FUZZ", 0))
 
 
 def some(share):

@@ -9,13 +9,7 @@ import typer
 
 from tsrnn.cli import _options as o
 from tsrnn.cli._console import verbosity
-from tsrnn.cli._models import (
-    check_as_fitted,
-    is_file,
-    load_forecaster,
-    make_model,
-    settings_of,
-)
+from tsrnn.cli._models import check_as_fitted, is_file, load_forecaster, make_model, settings_of
 
 Files = Annotated[
     str, typer.Argument(metavar="SOURCE", help="Parquet or CSV file, folder or pattern.")
@@ -25,8 +19,7 @@ Model = Annotated[
     str, typer.Option(metavar="NAME", help="Classical model, or file of a fitted one.")
 ]
 Jobs = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Processes, -1 for one a core; this one by default."),
+    int | None, typer.Option(metavar="N", help="Processes, -1 for one a core; this one by default.")
 ]
 Rows = Annotated[int, typer.Option(min=1, metavar="N", help="Rows of a part.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace another run in the folder.")]

@@ -20,8 +20,7 @@ Data = Annotated[
     ),
 ]
 Models = Annotated[
-    list[str],
-    typer.Option("--model", metavar="[LABEL=]NAME", help="A comma list, or repeat."),
+    list[str], typer.Option("--model", metavar="[LABEL=]NAME", help="A comma list, or repeat.")
 ]
 Steps = Annotated[
     int, typer.Option("--h", min=1, metavar="N", help="Steps to forecast in a window.")

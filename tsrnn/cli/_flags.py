@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 
-__all__ = ["FLAGS", "OPTIONS", "in_flags"]
-
 # Arguments of models on how data are read -> options.
 OPTIONS = {
     "target": "--target",
@@ -62,22 +60,7 @@ NAMED = re.compile(rf"{_BEFORE}({'|'.join(NAMES)})(?![\w'\"=/])")
 
 
 def in_flags(message: str) -> str:
-    """Return a message with flags in place of arguments.
-
-    Parameters
-    ----------
-    message : str
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from tsrnn.cli._flags import in_flags
-    >>> in_flags('Read with missing="interpolate", or name the times by time_col.')
-    'Read with --missing interpolate, or name the times by --time-col.'
-    """
+    """Return a message with flags in place of arguments, ``--time-col`` for ``time_col``."""
     for call, option in CALLS.items():
         message = re.sub(call, option, message)
     message = GIVEN.sub(lambda match: _flag(match[1], match[2]), message)

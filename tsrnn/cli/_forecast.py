@@ -8,13 +8,7 @@ import typer
 
 from tsrnn.cli import _options as o
 from tsrnn.cli._console import note, say, verbosity
-from tsrnn.cli._models import (
-    check_as_fitted,
-    is_file,
-    load_forecaster,
-    make_model,
-    settings_of,
-)
+from tsrnn.cli._models import check_as_fitted, is_file, load_forecaster, make_model, settings_of
 
 if TYPE_CHECKING:
     import pandas as pd

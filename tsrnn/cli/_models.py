@@ -14,19 +14,6 @@ import typer
 from tsrnn.cli._flags import OPTIONS
 from tsrnn.models import MODELS, model_class
 
-__all__ = [
-    "COMMANDS",
-    "NAMES",
-    "check_as_fitted",
-    "class_of",
-    "is_file",
-    "load_forecaster",
-    "make_model",
-    "make_models",
-    "settings_of",
-]
-
-
 # Name on the command line -> class.
 COMMANDS = {model.command: name for name, model in MODELS.items() if model.command}
 NAMES = textwrap.fill(

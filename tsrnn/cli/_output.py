@@ -18,8 +18,6 @@ from tsrnn.cli._console import say
 from tsrnn.contract import file_place, put_file
 from tsrnn.data import DataFiles, to_polars
 
-__all__ = ["as_csv", "check_out", "document", "records", "write_table"]
-
 SUFFIXES = ".csv", ".parquet"
 
 
@@ -48,15 +46,8 @@ def check_out(
 ) -> None:
     """Refuse a place that cannot be written to, before any work.
 
-    Parameters
-    ----------
-    path : str or None
-    option : str
-        Option that names the place, for the message.
-    suffixes : tuple of str
-        Suffixes of the formats that can be written; any if empty.
-    others : mapping of str to str, optional
-        Files of the same command, read or written, by their arguments.
+    `option` is its name in messages; empty `suffixes` allow any format. `others` are files of the
+    same command, read or written, by their options.
     """
     if path is None:
         return

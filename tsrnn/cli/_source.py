@@ -22,8 +22,6 @@ from tsrnn.data import (
     quote,
 )
 
-__all__ = ["Shape", "Source", "in_layout", "shape_of"]
-
 STDIN = "-"
 ID, TIME, VALUE = "unique_id", "ds", "y"
 INTEGER, INT64 = re.compile(r"-?[0-9]{1,19}"), range(-(2**63), 2**63)
@@ -47,12 +45,7 @@ class Source:
     def read(self, path: str, shape: Shape | None = None) -> tuple[pd.DataFrame, Shape]:
         """Read a long frame, or a wide one with time in its index, and its shape.
 
-        Parameters
-        ----------
-        path : str
-            CSV or parquet files; - is CSV from stdin.
-        shape : Shape, optional
-            Shape of the file, if known.
+        The path names CSV or parquet files; - is CSV from stdin.
         """
         name, table = self._open(path)
         check_there(name, table.columns, self.drop, "--drop")

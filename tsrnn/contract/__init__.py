@@ -31,12 +31,7 @@ from tsrnn.contract._diebold_mariano import (
     diebold_mariano,
     newey_west_lags,
 )
-from tsrnn.contract._estimator import (
-    Arguments,
-    CommonArguments,
-    last_step,
-    with_shared_arguments,
-)
+from tsrnn.contract._estimator import Arguments, CommonArguments, last_step, with_shared_arguments
 from tsrnn.contract._file import plain, read_file, write_file
 from tsrnn.contract._fitted import FittedModel, SeriesArrays, SeriesState
 from tsrnn.contract._fitted_data import (
@@ -47,12 +42,7 @@ from tsrnn.contract._fitted_data import (
     unit_number,
 )
 from tsrnn.contract._frequency import FrequencyDefaults, frequency_defaults
-from tsrnn.contract._intervals import (
-    check_levels,
-    forecast_suffixes,
-    level_name,
-    with_intervals,
-)
+from tsrnn.contract._intervals import check_levels, forecast_suffixes, level_name, with_intervals
 from tsrnn.contract._offered import VARIANCES_OF, classes_with
 from tsrnn.contract._parameters import Parameters, check_is_fitted, clone
 from tsrnn.contract._rolling import Origins

@@ -32,23 +32,9 @@ SPECIAL = {
 def file_place(path: PathLike, inputs: Mapping[str, PathLike | None] | None = None) -> Path:
     """Return a path at which a file can be written.
 
-    Parameters
-    ----------
-    path : path
-    inputs : mapping of str to path, optional
-        Input files by their name in messages, which must not be overwritten; None is ignored.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    FileNotFoundError, IsADirectoryError, PermissionError, OSError
-        If its folder does not exist, or it is a folder, read-only, or a pipe, socket or device,
-        which a file would replace.
-    ValueError
-        If it is one of the inputs, also by another path.
+    Refused are a missing folder, a folder itself, a read-only place, a pipe, socket or device,
+    which a file would replace, and one of the `inputs` (by their names in messages), also by
+    another path.
     """
     place = as_path(path)
     _destination(place)
@@ -65,18 +51,8 @@ def put_file(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file atomically: to a temporary file, synchronised to disk, then renamed.
 
     The target of a symbolic link is replaced. A new file has the permissions of the umask, an
-    existing one keeps its own. Temporary files that killed processes left behind are removed.
-
-    Parameters
-    ----------
-    path : Path
-    write : callable
-        Function that writes the file at a given path.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; an existing file is then unchanged.
+    existing one keeps its own, and all of its content if `write` fails. Temporary files that killed
+    processes left behind are removed.
     """
     target = _destination(path)
     remove_unfinished(target.parent, target.name)
@@ -96,13 +72,9 @@ def put_file(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def remove_unfinished(folder: Path, name: str | None = None) -> None:
-    """Remove temporary files of killed processes; running processes keep theirs.
+    """Remove temporary files of killed processes, of all files or of the one `name`.
 
-    Parameters
-    ----------
-    folder : Path
-    name : str, optional
-        Name of the file to be written; all by default.
+    Running processes keep theirs.
     """
     try:
         names = os.listdir(folder)
@@ -136,21 +108,7 @@ def inside(path: PathLike, folder: PathLike) -> bool:
 
 
 def as_path(path: Any) -> Path:
-    """Return the argument as a path with ``~`` expanded.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    TypeError
-        If it is no path.
-    """
+    """Return the argument as a path with ``~`` expanded."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"a path must be text or a pathlib.Path; got {path!r}")
     return Path(path).expanduser()

@@ -54,22 +54,7 @@ def positive_integer(name: str, value: Any) -> int:
 
 
 def job_count(n_jobs: Any) -> int | None:
-    """Return the checked argument `n_jobs`.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        Number of processes, -1 for all cores, None for the caller's default.
-
-    Returns
-    -------
-    int or None
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is neither None nor an integer other than 0 up to `MOST_JOBS` in size.
-    """
+    """Return the argument `n_jobs`: -1 for all cores, None for the caller's default, never 0."""
     message = (
         f"n_jobs must be a number of processes, -1 for all cores, or None; got {quote(n_jobs)}"
     )
@@ -119,44 +104,14 @@ def choice(name: str, value: Any, legal: Sequence[str]) -> str:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return `value` as a bool; raise if it is none.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for the message.
-    value : object
-
-    Returns
-    -------
-    bool
-
-    Raises
-    ------
-    TypeError
-        If it is not True or False.
-    """
+    """Return `value` as a bool; raise if it is none."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {quote(value)}")
     return bool(value)
 
 
 def verbosity(value: Any) -> int:
-    """Return the argument `verbose` as an int.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not True, False or an integer of at least 0.
-    """
+    """Return the argument `verbose` as an int of at least 0."""
     message = f"verbose must be True, False or an integer of at least 0; got {quote(value)}"
     if not isinstance(value, numbers.Integral | np.bool_):
         raise TypeError(message)
@@ -210,23 +165,7 @@ def number(
 
 
 def real_array(name: str, value: Any) -> np.ndarray:
-    """Return `value` as an array of floats; raise if it is none.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for the message.
-    value : object
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    ValueError
-        If it holds values other than real numbers, or rows of different lengths.
-    """
+    """Return `value` as an array of floats; raise if it is none."""
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError) as error:
@@ -236,22 +175,7 @@ def real_array(name: str, value: Any) -> np.ndarray:
 
 
 def seed_of(random_state: Any) -> int:
-    """Return a seed; a numpy generator is advanced by one draw.
-
-    Parameters
-    ----------
-    random_state : int, numpy random generator or None
-        None draws a seed from the entropy of the system.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no integer of at least 0, numpy random generator or None.
-    """
+    """Return a seed; a numpy generator is advanced by one draw, None draws from the system."""
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
     if isinstance(random_state, np.random.Generator):
@@ -279,19 +203,7 @@ CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")  # memory limit of a container
 def check_fits(asked: str, n_bytes: float, advice: str) -> None:
     """Refuse work that needs more memory than this machine has.
 
-    Parameters
-    ----------
-    asked : str
-        Beginning of the message: the request and the amount of data.
-    n_bytes : float
-        Estimate of the required memory.
-    advice : str
-        End of the message.
-
-    Raises
-    ------
-    ValueError
-        If the memory does not suffice.
+    The message begins with `asked`, the request and the amount of data, and ends with `advice`.
     """
     if n_bytes < FEW_BYTES:
         return
@@ -337,16 +249,7 @@ LARGEST, LEAST = 1e70, 1e-70  # fourth powers, and sums of them, stay within flo
 def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
     """Refuse values whose differences, squares or fourth powers would overflow.
 
-    Parameters
-    ----------
-    panel : Panel
-    largest : float
-        Bound; the default suits models that sum fourth powers.
-
-    Raises
-    ------
-    ValueError
-        If a value is larger in size.
+    The default bound suits models that sum fourth powers.
     """
     # One pass over all values without NaN; columns are searched only if a value is too large.
     ends = [
@@ -367,17 +270,7 @@ def check_not_too_large(panel: Panel, largest: float = LARGEST) -> None:
 
 
 def check_not_too_small(panel: Panel) -> None:
-    """Refuse series that are not 0, but so small that squares underflow to 0.
-
-    Parameters
-    ----------
-    panel : Panel
-
-    Raises
-    ------
-    ValueError
-        If the largest value of a series is too small.
-    """
+    """Refuse series that are not 0, but so small that squares underflow to 0."""
     starts = panel.indptr[:-1]
     # The first value of each series decides most cases cheaply.
     if all((np.abs(values[starts]) >= LEAST).all() for values in (panel.values, panel.exog)):
@@ -399,17 +292,8 @@ def check_not_too_small(panel: Panel) -> None:
 def check_complete_cases(panel: Panel) -> None:
     """Refuse exogenous columns whose missing values leave no row with a target to fit to.
 
-    If some series keep such rows, a warning names the other series.
-
-    Parameters
-    ----------
-    panel : Panel
-        Panel read with ``missing="keep"``.
-
-    Raises
-    ------
-    ValueError
-        If no series has a complete row.
+    If some series keep such rows, a warning names the other series. The panel is read with
+    ``missing="keep"``.
     """
     if not np.isnan(panel.exog).any():
         return

@@ -113,10 +113,7 @@ class Classical(Forecaster[S]):
 
     @classmethod
     def _restore(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        restore: Restore | None = None,
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Restore | None = None
     ) -> Self:
         intervals_of = {name: a for name, a in arrays.items() if name.startswith(ARRAYS)}
         others = {name: array for name, array in arrays.items() if name not in intervals_of}

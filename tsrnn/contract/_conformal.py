@@ -154,17 +154,9 @@ def interval_scale(
 
 
 def naive_errors(panel: Panel, season: int) -> np.ndarray:
-    """Return mean absolute seasonal differences of the targets of each series.
+    """Return mean absolute seasonal differences of the targets of each series, shape (S, C).
 
-    Parameters
-    ----------
-    panel : Panel
-    season : int
-        Rows of a season; shorter series have differences over one row.
-
-    Returns
-    -------
-    ndarray of shape (S, C)
+    Series shorter than a `season` of rows have differences over one row.
     """
     errors = np.zeros((panel.n_series, panel.values.shape[1]))
     for i in range(panel.n_series):

@@ -128,17 +128,7 @@ def newey_west_lags(overlap: int, n: int) -> int:
     r"""Return the lags of the Bartlett kernel for n observations with overlapping errors.
 
     Without overlap 0, else :math:`\max(\text{overlap}, \lceil n^{1/3} \rceil)` as in statsmodels.
-    With the overlap alone, the kernel weights would omit part of the variance for any n.
-
-    Parameters
-    ----------
-    overlap : int
-        Steps by which neighbouring errors overlap.
-    n : int
-
-    Returns
-    -------
-    int
+    With the overlap alone, in steps, the kernel weights would omit part of the variance for any n.
     """
     # Subtract 1e-9, so that rounding of the cube root adds no lag.
     return max(overlap, math.ceil(n ** (1 / 3) - 1e-9)) if overlap else 0

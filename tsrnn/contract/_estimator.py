@@ -249,16 +249,6 @@ def _detached(value: Any) -> Any:
 
 
 def last_step(model: Any) -> Any:
-    """Return the forecaster of a pipeline, or the model itself.
-
-    Parameters
-    ----------
-    model : object
-        Forecaster, or scikit-learn pipeline that ends in one.
-
-    Returns
-    -------
-    object
-    """
+    """Return the forecaster at the end of a scikit-learn pipeline, or the model itself."""
     steps = getattr(model, "steps", None)
     return steps[-1][1] if isinstance(steps, list) and steps else model

@@ -31,20 +31,10 @@ PathLike = str | os.PathLike[str]
 def write_file(
     path: PathLike | IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> None:
-    """Write header and arrays to one file, atomically.
+    """Write a header of JSON values and arrays to one file, atomically.
 
-    Parameters
-    ----------
-    path : path or binary file
-        An open file is written from its current position.
-    header : dict
-        JSON values by name; "format" and "version" are added.
-    arrays : dict of ndarray
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
+    "format" and "version" are added to the header. An open file is written from its current
+    position.
     """
     if is_deeper(header, MOST_NESTING - 1):
         raise ValueError(
@@ -64,23 +54,8 @@ def write_file(
 def read_file(path: PathLike | IO[bytes]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read header and arrays from a file of `write_file`; nothing is unpickled.
 
-    Parameters
-    ----------
-    path : path or binary file
-        An open file is read from its current position to its end.
-
-    Returns
-    -------
-    header : dict
-        JSON values, including "format" and "version".
-    arrays : dict of ndarray
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file does not exist.
-    ValueError
-        If the file is damaged, not of tsrnn, or of a newer format.
+    An open file is read from its current position to its end. A ValueError says that the file is
+    damaged, not of tsrnn, or of a newer format.
     """
     if not isinstance(path, str | os.PathLike):
         name, content = "the open file", _binary(path).read()

@@ -369,13 +369,7 @@ def ids_from_file(header: dict[str, Any], layout: Layout) -> pd.Index:
 
 
 def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> list[Any]:
-    """Return the argument `known_ahead` or `static` as a list of exogenous columns.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no list of names, or names other columns.
-    """
+    """Return the argument `known_ahead` or `static` as a list of exogenous columns."""
     given = [] if given is None else given
     known = [given] if isinstance(given, str | int) and not isinstance(given, bool) else given
     if not isinstance(known, Sequence):
@@ -395,23 +389,9 @@ def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> li
 
 
 def static_values(panel: Panel, names: Sequence[Any]) -> np.ndarray:
-    """Return the values of columns that are constant within each series.
+    """Return the values of columns that are constant within each series, shape (S, n).
 
-    Parameters
-    ----------
-    panel : Panel
-    names : sequence
-        Names of exogenous columns.
-
-    Returns
-    -------
-    ndarray of shape (S, n)
-        One value per series and column, NaN if a series has none.
-
-    Raises
-    ------
-    ValueError
-        If a column varies within a series.
+    A series without a value has NaN; a column that varies within a series is refused.
     """
     columns = panel.exog_of(names)
     # First known value of each series: inserted rows are NaN.
@@ -466,13 +446,7 @@ def without_constants(panel: Panel, names: Sequence[Any]) -> Panel:
 
 
 def with_calendar(panel: Panel, features: Sequence[str]) -> Panel:
-    """Append calendar columns to the exogenous columns of a panel.
-
-    Raises
-    ------
-    ValueError
-        If the data have a column of the same name.
-    """
+    """Append calendar columns to the exogenous columns of a panel."""
     if not features:
         return panel
     names = calendar_names(features, panel.layout)
@@ -481,13 +455,7 @@ def with_calendar(panel: Panel, features: Sequence[str]) -> Panel:
 
 
 def with_holidays(panel: Panel, holidays: Holidays | None) -> Panel:
-    """Append holiday columns to the exogenous columns of a panel.
-
-    Raises
-    ------
-    ValueError
-        If the data have a column of the same name.
-    """
+    """Append holiday columns to the exogenous columns of a panel."""
     if holidays is None:
         return panel
     check_names_are_free(panel, holidays.columns, "the argument holidays")
@@ -537,13 +505,7 @@ def label_list(labels: Any) -> list[Any]:
 
 
 def series_numbers(ids: pd.Index, asked: Any, argument: str) -> np.ndarray:
-    """Return the positions of the series that an argument names, by one id or several.
-
-    Raises
-    ------
-    ValueError
-        If it names no series, an unknown one, or one twice.
-    """
+    """Return the positions of the series that an argument names, by one id or several."""
     labels = label_list(asked)
     hashable = all(isinstance(label, Hashable) for label in labels)
     if isinstance(asked, tuple) and hashable:
@@ -572,20 +534,10 @@ def series_numbers(ids: pd.Index, asked: Any, argument: str) -> np.ndarray:
 
 
 def unit_index(layout: Layout, ids: pd.Index, multivariate: bool) -> pd.Index:
-    """Return the labels of units: series, or targets of series.
+    """Return the labels of units: series if `multivariate`, otherwise targets of series.
 
-    Parameters
-    ----------
-    layout : Layout
-    ids : pandas.Index of shape (S,)
-    multivariate : bool
-        True if a unit is a series with all its targets; False if each target is a unit.
-
-    Returns
-    -------
-    pandas.Index
-        Ids of a long frame, or names of the targets of a wide one; a MultiIndex of both for several
-        targets of a long frame.
+    They are ids of a long frame, names of the targets of a wide one, and a MultiIndex of both for
+    several targets of a long frame.
     """
     named = ids.rename(layout.id_col)
     targets = pd.Index(layout.target_names, name="target")
@@ -599,15 +551,7 @@ def unit_index(layout: Layout, ids: pd.Index, multivariate: bool) -> pd.Index:
 def unit_number(units: pd.Index, label: Any) -> int:
     """Return the position of a label among the units, -1 if unknown.
 
-    Parameters
-    ----------
-    units : pandas.Index
-    label : object
-        A tuple if the units have several levels, or if ids are tuples.
-
-    Returns
-    -------
-    int
+    The label is a tuple if the units have several levels, or if ids are tuples.
     """
     # get_indexer would raise on a tuple of another length, or match its first level alone.
     several = units.nlevels > 1

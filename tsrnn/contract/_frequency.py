@@ -7,18 +7,10 @@ from tsrnn.data import Layout
 
 
 class FrequencyDefaults(NamedTuple):
-    """Defaults for data of one frequency, in steps.
+    """Horizon, season (1 for none) and windows of the past for data of one frequency, in steps.
 
-    Parameters
-    ----------
-    horizon : int
-        Steps to forecast.
-    season : int
-        Steps of a season; 1 without a season.
-    input_sizes : tuple of int
-        Candidate windows of the past; `input_size` is the default.
-    longer : tuple of int
-        Further seasons, multiples of the first.
+    `longer` has further seasons, multiples of the first; `input_sizes` are candidates of
+    `input_size`.
     """
 
     horizon: int
@@ -57,20 +49,10 @@ _LONGEST_SEASON = 288
 def frequency_defaults(freq: str | int | Layout) -> FrequencyDefaults:
     """Return horizon, season and input sizes for a frequency.
 
-    Parameters
-    ----------
-    freq : str, int or Layout
-        A pandas alias such as "MS" or "15min", the step of an integer index, or a layout, which
-        also has the working days of a week.
-
-    Returns
-    -------
-    FrequencyDefaults
-
-    Notes
-    -----
-    A multiple such as "2h" has a season if its steps divide the period. Steps below an hour have a
-    daily season of at most 288 steps. Unknown frequencies have no season and a horizon of 10.
+    It is a pandas alias, the step of an integer index, or a layout, which also has the working days
+    of a week. A multiple such as "2h" has a season if its steps divide the period. Steps below an
+    hour have a daily season of at most 288 steps. Unknown frequencies have no season and a horizon
+    of 10.
     """
     if isinstance(freq, Layout):
         defaults, week = frequency_defaults(freq.freq), freq.weekmask.count("1")

@@ -18,23 +18,7 @@ ROUNDING = 2.0**-46  # relative width that rounding of a few sums can cause
 
 
 def check_levels(level: Any) -> list[float]:
-    """Return levels as a list of percentages.
-
-    Parameters
-    ----------
-    level : number, list of numbers or None
-        Argument of `predict`.
-
-    Returns
-    -------
-    list of float
-        Empty for None.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a level is not a number between 0 and 100.
-    """
+    """Return the argument `level` as a list of percentages between 0 and 100, empty for None."""
     if level is None:
         return []
     levels = list(np.atleast_1d(level)) if isinstance(level, np.ndarray) else level
@@ -56,32 +40,12 @@ def check_levels(level: Any) -> list[float]:
 
 
 def level_name(level: float) -> str:
-    """Return a level for the name of a column, without decimals if whole.
-
-    Parameters
-    ----------
-    level : float
-        In percent.
-
-    Returns
-    -------
-    str
-    """
+    """Return a level in percent for the name of a column, without decimals if whole."""
     return str(int(level)) if level == int(level) else str(float(level))
 
 
 def forecast_suffixes(levels: Sequence[float]) -> list[str]:
-    """Return the suffixes of forecast columns: "" for the point, then two for each level.
-
-    Parameters
-    ----------
-    levels : sequence of float
-        In percent.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the suffixes of forecast columns: "" for the point, then two for each level."""
     ends = (f"-{side}-{level_name(level)}" for level in levels for side in ("lo", "hi"))
     return ["", *ends]
 
@@ -89,19 +53,10 @@ def forecast_suffixes(levels: Sequence[float]) -> list[str]:
 def with_intervals(
     point: np.ndarray, widths: dict[float, np.ndarray] | dict[float, tuple[np.ndarray, np.ndarray]]
 ) -> dict[str, np.ndarray]:
-    """Return point forecasts and intervals by suffix.
+    """Return point forecasts "" and the ends of intervals, "-lo-80" and "-hi-80", by suffix.
 
-    Parameters
-    ----------
-    point : ndarray
-    widths : dict
-        Half width by level, or a pair of offsets of the two ends from the point; they broadcast
-        against the point.
-
-    Returns
-    -------
-    dict of ndarray
-        "" for the point; "-lo-80" and "-hi-80" for each level.
+    `widths` has the half width by level, or a pair of offsets of the two ends from the point; they
+    broadcast against the point.
     """
     forecasts = {"": point}
     for level, width in widths.items():
@@ -124,26 +79,9 @@ def apply_limits(
     in a series exceeds 1 - p, as in intermittent demand, intervals of level p are widened to
     contain zero. Neither widening nor cutting to the support lowers coverage.
 
-    Parameters
-    ----------
-    forecasts : dict of ndarray of shape (S, h, C)
-        Result of `with_intervals`.
-    levels : sequence of float
-        Coverage in percent.
-    limits : Limits
-        Share of zeros in the history of each target, and its support.
-    layout : Layout
-    ids : pandas.Index of shape (S,)
-        Ids, which may repeat.
-
-    Returns
-    -------
-    dict of ndarray
-
-    Warns
-    -----
-    IntervalWarning
-        If an interval was widened, has zero width, or contains no possible value.
+    Forecasts are the result of `with_intervals`, of shape (S, h, C); ids may repeat. An
+    `IntervalWarning` tells that an interval was widened, has zero width, or contains no possible
+    value.
     """
     zeros, supports = limits
     inside = within_supports(forecasts, supports)

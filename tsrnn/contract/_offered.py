@@ -25,28 +25,12 @@ def offered_by_some(function: F) -> F:
 
     A class that overrides the method has it as well. For other classes `hasattr` is False, and the
     error lists the classes that have it.
-
-    Examples
-    --------
-    >>> from tsrnn.baselines import StatsmodelsTheta
-    >>> from tsrnn.linear import GARCH
-    >>> hasattr(GARCH(), "predict_variance"), hasattr(StatsmodelsTheta(), "predict_variance")
-    (True, False)
     """
     return cast(F, _OfferedMethod(function))
 
 
 def classes_with(method: str) -> list[str]:
-    """Return the names of the package's forecasters that have a method, sorted.
-
-    Parameters
-    ----------
-    method : str
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the names of the package's forecasters that have a method, sorted."""
     classes = (model_class(name) for name in sorted(MODELS))
     return [cls.__name__ for cls in classes if hasattr(cls, "offers") and _has(cls, method)]
 
@@ -83,7 +67,10 @@ def _has(cls: Any, method: str) -> bool:
 
 
 class OfferedMethods:
-    """Mixin of `Forecaster` with the methods that a class lists in `offers`."""
+    """Mixin of `Forecaster` with the methods that a class lists in `offers`.
+
+    Those of other classes raise an AttributeError that names the classes that have them.
+    """
 
     offers: ClassVar[frozenset[str]] = frozenset()
     column_name: ClassVar[str]
@@ -139,8 +126,6 @@ class OfferedMethods:
 
         Raises
         ------
-        AttributeError
-            If forecasts of this class have no joint distribution; the message lists other classes.
         ValueError
             If h is too large for the model, or no origin of the validation part of a recurrent
             forecaster has errors at all steps.
@@ -189,11 +174,6 @@ class OfferedMethods:
         frame
             Variances in the shape of the data; a column ``variance`` in a long frame.
 
-        Raises
-        ------
-        AttributeError
-            If the model has no conditional variance; the message lists other classes.
-
         Examples
         --------
         >>> import numpy as np, pandas as pd
@@ -223,34 +203,17 @@ class OfferedMethods:
         -------
         frame
             One row per time and pair of targets, in the library of the data.
-
-        Raises
-        ------
-        AttributeError
-            If the model has no conditional covariances; the message lists other classes.
         """
         raise NotImplementedError
 
     @offered_by_some
     def components(self, df: Any = None) -> Any:
-        """Return level, trend and season after every row.
-
-        Raises
-        ------
-        AttributeError
-            If forecasts of this class have no components; the message lists other classes.
-        """
+        """Return level, trend and season after every row."""
         raise NotImplementedError
 
     @offered_by_some
     def effect_curves(self) -> pd.DataFrame:
-        """Return the effects of columns over their values and by lag.
-
-        Raises
-        ------
-        AttributeError
-            If the class has no such effects; the message lists other classes.
-        """
+        """Return the effects of columns over their values and by lag."""
         raise NotImplementedError
 
     @offered_by_some
@@ -291,8 +254,6 @@ class OfferedMethods:
 
         Raises
         ------
-        AttributeError
-            If forecasts of this class have no components; the message lists other classes.
         ValueError
             If the series or target is unknown, or as in `components`.
 
@@ -342,8 +303,6 @@ class OfferedMethods:
 
         Raises
         ------
-        AttributeError
-            If the class has no such effects; the message lists other classes.
         ValueError
             If a column has no effect, or as in `effect_curves`.
 
@@ -372,11 +331,6 @@ class OfferedMethods:
         -------
         list
             Stacks of square matrices by layer, or dicts of them by name.
-
-        Raises
-        ------
-        AttributeError
-            If the model has no fixed recurrent matrices; the message lists other classes.
         """
         raise NotImplementedError
 

@@ -205,19 +205,7 @@ def _copied(value: Any) -> Any:
 
 
 def check_is_fitted(estimator: Any, attribute: str = "fitted_") -> None:
-    """Refuse an estimator before its fit.
-
-    Parameters
-    ----------
-    estimator : estimator
-    attribute : str, optional
-        Attribute that the fit sets.
-
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        If the attribute is missing.
-    """
+    """Refuse an estimator before its fit, which sets `attribute`."""
     if hasattr(estimator, attribute):
         return
     if isinstance(estimator, type):

@@ -117,12 +117,8 @@ FEWEST = 10  # rows of a series below which a plot is not worth the memory
 class History:
     """Last rows of the targets of S series; empty for very many series.
 
-    Attributes
-    ----------
-    most : int
-        Largest number of rows kept per series; 0 for none.
-    values : list of S ndarrays of shape (<= most, C)
-    times : list of S ndarrays of shape (<= most,)
+    At most `most` rows are kept per series, 0 for none: `values` is a list of S arrays of shape (<=
+    most, C), `times` of shape (<= most,).
     """
 
     most: int
@@ -184,13 +180,7 @@ class History:
 
     @classmethod
     def revived(cls, arrays: dict[str, np.ndarray], times_dtype: str, n_series: int) -> Self:
-        """Rebuild a history from `arrays` of a file.
-
-        Raises
-        ------
-        DamagedFileError
-            If the arrays are not the last rows of `n_series` series.
-        """
+        """Rebuild the history of `n_series` series from `arrays` of a file."""
         rows = [len(arrays["history.values"]), len(arrays["history.times"])]
         most, *lengths = arrays["history.lengths"].tolist() or [-1]
         if not (

@@ -96,21 +96,9 @@ class Origins(NamedTuple):
 def r_squared(panel: Panel, forecast: np.ndarray, scale: np.ndarray) -> float:
     """Return 1 - MSE / s^2, averaged over series and targets.
 
-    Missing values, and targets without any value, are ignored.
-
-    Parameters
-    ----------
-    panel : Panel
-        Actual values.
-    forecast : ndarray of shape (S, h, C)
-        Forecasts; h is at least the length of the longest series.
-    scale : ndarray of shape (S, C)
-        Standard deviations s.
-
-    Raises
-    ------
-    ValueError
-        If all values of the panel are missing, or squared errors overflow.
+    Missing values, and targets without any value, are ignored. Forecasts have shape (S, h, C),
+    where h is at least the length of the longest series; `scale` has the standard deviations s,
+    shape (S, C).
     """
     starts, lengths = panel.indptr[:-1], panel.lengths
     series = np.repeat(np.arange(panel.n_series), lengths)

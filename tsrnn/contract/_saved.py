@@ -101,18 +101,9 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
 
     @classmethod
     def _restore(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        restore: Restore | None = None,
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], restore: Restore | None = None
     ) -> Self:
-        """Rebuild the fitted forecaster of `save`; `restore` reads nested forecasters.
-
-        Raises
-        ------
-        DamagedFileError
-            If a field or array is not as `save` writes it.
-        """
+        """Rebuild the fitted forecaster of `save`; `restore` reads nested forecasters."""
         record(COMMON, may_lack=("format", "version", "holidays", "notes", "supports"))(header, "")
         check_argument_names(cls, header)
         for name, kind in (SHARED | SOME).items():
@@ -153,13 +144,8 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
     ) -> tuple[FittedModel[S], S]:
         """Rebuild fitted model and state from `FittedModel.to_file`.
 
-        Files are not trusted: check every field and array before use, and allocate nothing larger
-        than the arrays imply.
-
-        Raises
-        ------
-        DamagedFileError
-            If a field or array is not as `save` writes it.
+        Files are not trusted: check every field and array before use, allocate nothing larger than
+        the arrays imply, and raise DamagedFileError for what `save` does not write.
         """
 
     @classmethod
@@ -184,19 +170,8 @@ class SavedForecaster(CommonArguments, ABC, Generic[S]):
 def check_argument_names(cls: Any, header: dict[str, Any]) -> None:
     """Check the names of arguments in a file, and of those that are tuples.
 
-    A header of an earlier format is updated first, in place: each class adds new arguments with
-    values that keep the behaviour of that format.
-
-    Parameters
-    ----------
-    cls : type
-        Class with `_update_header`, such as a `Forecaster`.
-    header : dict
-
-    Raises
-    ------
-    DamagedFileError
-        If names are missing or unknown.
+    A header of an earlier format is updated first, in place: each class adds new arguments in
+    `_update_header`, with values that keep the behaviour of that format.
     """
     params = header["params"]
     if header.get("format", FORMAT) < FORMAT:
@@ -275,18 +250,7 @@ SOME: dict[str, Kind] = {
 
 
 def saved_arguments(header: dict[str, Any]) -> dict[str, Any]:
-    """Return constructor arguments from a header, with tuples, which JSON writes as lists.
-
-    Parameters
-    ----------
-    header : dict
-        Header with the result of `arguments_of`.
-
-    Returns
-    -------
-    dict
-        Values by name.
-    """
+    """Return constructor arguments from a header, with tuples, which JSON writes as lists."""
     tuples = {name: tuple(header["params"][name]) for name in header.get("tuples", ())}
     freq = header["params"].get("freq")
     custom = {"freq": pd.offsets.CustomBusinessDay(**freq)} if isinstance(freq, dict) else {}
@@ -313,22 +277,7 @@ def arguments_of(estimator: Any) -> dict[str, Any]:
     """Return constructor arguments of the fit as JSON values, and the names of tuples.
 
     Before a fit they are the current ones. Arguments in `not_saved` and generators become None,
-    `verbose` becomes 0.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator with `arguments_` and `not_saved`.
-
-    Returns
-    -------
-    dict
-        Values as "params", names of tuples as "tuples"; `saved_arguments` is the inverse.
-
-    Raises
-    ------
-    TypeError
-        If a value cannot be saved.
+    `verbose` becomes 0. `saved_arguments` is the inverse.
     """
     params = estimator.arguments_.as_dict() | dict.fromkeys(estimator.not_saved)
     params |= {"verbose": 0} if "verbose" in params else {}  # belongs to the session, not the model

@@ -68,22 +68,7 @@ def refuse(place: str, required: str, came: Any) -> DamagedFileError:
 
 @contextmanager
 def as_saved(place: str) -> Iterator[None]:
-    """Convert errors of arguments from a file to DamagedFileError.
-
-    Parameters
-    ----------
-    place : str
-        Place of the arguments in the file.
-
-    Yields
-    ------
-    None
-
-    Raises
-    ------
-    DamagedFileError
-        Instead of TypeError, ValueError, KeyError, OverflowError and RuntimeError.
-    """
+    """Convert errors of arguments from a place in a file to DamagedFileError."""
     try:
         yield
     except DamagedFileError:
@@ -202,12 +187,7 @@ def anything(value: Any, place: str) -> None:
 
 
 def one_of(*legal: Any) -> Kind:
-    """Return a check for a fixed set of values.
-
-    Returns
-    -------
-    callable
-    """
+    """Return a check for a fixed set of values."""
 
     def check(value: Any, place: str) -> None:
         if not any(type(value) is type(item) and value == item for item in legal):
@@ -266,19 +246,7 @@ def listed(kind: Kind, length: int | None = None) -> Kind:
 
 
 def by_name(kind: Kind, key: Kind = text) -> Kind:
-    """Return a check for objects with values of one kind.
-
-    Parameters
-    ----------
-    kind : callable
-        Check of the values.
-    key : callable, optional
-        Check of the names.
-
-    Returns
-    -------
-    callable
-    """
+    """Return a check for objects with values of one kind, and names of the kind `key`."""
 
     def check(value: Any, place: str) -> None:
         if not isinstance(value, dict):
@@ -333,20 +301,8 @@ def check_arrays(
 ) -> None:
     """Check names, dtypes and shapes of the arrays of a part of a file.
 
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-    shapes : mapping of str to (dtype, shape)
-        Dtype and shape of each array; -1 stands for any length.
-    may_lack : sequence of str
-        Optional arrays.
-    positive : sequence of str
-        Arrays of positive finite numbers.
-
-    Raises
-    ------
-    DamagedFileError
-        If an array is missing, unknown or of another dtype or shape.
+    `shapes` has dtype and shape by name, where -1 stands for any length. Arrays named in `may_lack`
+    are optional, arrays in `positive` hold positive finite numbers.
     """
     for name, (dtype, shape) in shapes.items():
         place = f"the array {name!r}"
@@ -370,19 +326,7 @@ def check_arrays(
 
 
 def check_borders(borders: np.ndarray, n_rows: int, name: str) -> None:
-    """Check the bounds of series in rows: increasing from 0 to `n_rows`.
-
-    Parameters
-    ----------
-    borders : ndarray of shape (S + 1,)
-    n_rows : int
-    name : str
-        Name of the array.
-
-    Raises
-    ------
-    DamagedFileError
-    """
+    """Check the bounds of series in rows, shape (S + 1,): increasing from 0 to `n_rows`."""
     if borders[0] != 0 or borders[-1] != n_rows or (np.diff(borders) < 1).any():
         came = borders.tolist()[:8]
         raise refuse(f"the array {name!r}", f"rising from 0 to the {n_rows} rows", came)
@@ -393,25 +337,8 @@ def arrays_by_part(
 ) -> tuple[list[dict[str, np.ndarray]], dict[str, np.ndarray]]:
     """Split arrays by the part in front of their names, such as ``0/tail``.
 
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-    count : int
-        Number of parts.
-    noun : str
-        Name of the parts in messages, in the plural.
-
-    Returns
-    -------
-    parts : list of dict
-        Arrays of each part, by name within it.
-    others : dict
-        Arrays without a part.
-
-    Raises
-    ------
-    DamagedFileError
-        If an array belongs to an unknown part.
+    Returned are the arrays of each of `count` parts, by name within it, and the arrays without a
+    part. `noun` names the parts in messages, in the plural.
     """
     parts: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
     others = {}

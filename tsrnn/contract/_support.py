@@ -106,27 +106,14 @@ class Support:
 
 
 class Limits(NamedTuple):
-    """Facts about the history of targets that bound their forecasts.
-
-    Parameters
-    ----------
-    zeros : ndarray of shape (S, C)
-        Share of zeros in the history of each target.
-    supports : tuple of C Support
-    """
+    """Share of zeros in the history of each target, shape (S, C), and the supports of C targets."""
 
     zeros: np.ndarray
     supports: tuple[Support, ...]
 
 
 def supports_of(panel: Panel, argument: Any) -> tuple[Support, ...]:
-    """Return the supports of the targets of a panel for the argument `support`.
-
-    Raises
-    ------
-    ValueError
-        If the argument is not legal, or a value lies outside its support.
-    """
+    """Return the supports of the targets of a panel for the argument `support`."""
     if isinstance(argument, str) and argument == "auto":
         return tuple(_recognise(_observed(panel, j)) for j in range(panel.values.shape[1]))
     supports = (Support.of(argument),) * panel.values.shape[1]
@@ -168,13 +155,7 @@ def _observed(panel: Panel, target: int) -> np.ndarray:
 
 
 def check_in_supports(panel: Panel, supports: Sequence[Support]) -> None:
-    """Refuse values outside a given support.
-
-    Raises
-    ------
-    ValueError
-        If a value lies outside.
-    """
+    """Refuse values outside a given support."""
     for j, support in enumerate(supports):
         if support.contains(panel.values[:, j]).all():
             continue
@@ -192,17 +173,9 @@ def check_in_supports(panel: Panel, supports: Sequence[Support]) -> None:
 def widened_supports(
     panel: Panel, supports: tuple[Support, ...], recognised: bool
 ) -> tuple[Support, ...]:
-    """Widen recognised supports to contain the values of a panel; refuse values outside given ones.
+    """Widen recognised supports, with a warning, to contain the values of a panel.
 
-    Raises
-    ------
-    ValueError
-        If values lie outside a support that was not `recognised`.
-
-    Warns
-    -----
-    UserWarning
-        If a support is widened.
+    Values outside supports that were given, not `recognised`, are refused.
     """
     if not recognised:
         check_in_supports(panel, supports)
@@ -215,10 +188,7 @@ def widened_supports(
 def warn_of_cut(panel: Panel, supports: tuple[Support, ...], recognised: bool) -> None:
     """Warn of values outside a recognised support, to which forecasts are cut.
 
-    Raises
-    ------
-    ValueError
-        If values lie outside a support that was not `recognised`.
+    Values outside supports that were given, not `recognised`, are refused.
     """
     if not recognised:
         return check_in_supports(panel, supports)
@@ -259,22 +229,14 @@ def _required(support: Support) -> str:
 def within_supports(
     forecasts: dict[str, np.ndarray], supports: Sequence[Support]
 ) -> dict[str, np.ndarray]:
-    r"""Cut forecasts at the bounds of supports, and round the ends of intervals of whole values.
+    """Cut forecasts at the bounds of supports, and round the ends of intervals of whole values.
 
     A whole value is modelled as round(X) of the model's continuous X. Rounding is monotone, so that
     the quantiles of round(X) are the rounded quantiles of X, and the interval contains all whole
     numbers in the interval of X. Ends midway between two whole numbers are moved outwards.
 
-    Parameters
-    ----------
-    forecasts : dict of ndarray of shape (..., C)
-        Forecasts by suffix. The point forecast "" is not rounded, since a mean of counts need not
-        be whole.
-    supports : sequence of C Support
-
-    Returns
-    -------
-    dict of ndarray
+    Forecasts of shape (..., C) are given by suffix. The point forecast "" is not rounded, since a
+    mean of counts need not be whole.
     """
     if all(support.name == "real" for support in supports):
         return dict(forecasts)
@@ -323,17 +285,9 @@ def zero_probability(forecasts: dict[str, np.ndarray], supports: Sequence[Suppor
 def support_notes(
     supports: Sequence[Support], names: Sequence[Any], recognised: bool, point: str
 ) -> list[str]:
-    """Return a sentence for a summary on each support other than "real".
+    """Return a sentence for a summary on the support of each target other than "real".
 
-    Parameters
-    ----------
-    supports : sequence of C Support
-    names : sequence of C names
-        Names of the targets.
-    recognised : bool
-        True if the supports were recognised from the data.
-    point : str
-        Statistic of the point forecast, such as "mean".
+    `point` is the statistic of the point forecast, such as "mean".
     """
     origin = "recognised from the data" if recognised else "as given"
     notes = []

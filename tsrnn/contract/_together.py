@@ -18,19 +18,10 @@ _OF_ONE_FIT = ("fit", "_read_training", "_fit_to", "_fit_panel")
 def most_fits_together(model: Any) -> int:
     """Return the number of fits that `fit_together` batches.
 
-    It is the result of `_fits_together` for a class with this method and `_fit_panels`, the batched
-    form of `_fit_panel`. Other classes are fitted one by one, also subclasses that override a
-    method of a single fit without `_fit_panels`.
-
-    Parameters
-    ----------
-    model : object
-        Forecaster, scikit-learn pipeline that ends in one, or any other object.
-
-    Returns
-    -------
-    int
-        Size of the batch, limited by memory; 1 if fits are made one by one.
+    It is the result of `_fits_together`, limited by memory, for a forecaster, also at the end of a
+    pipeline, with this method and `_fit_panels`, the batched form of `_fit_panel`. Other classes
+    are fitted one by one, also subclasses that override a method of a single fit without
+    `_fit_panels`.
     """
     forecaster = last_step(model)
     if not isinstance(forecaster, Forecaster):
@@ -103,23 +94,8 @@ def fit_panels_together(
 ) -> list[Any]:
     """Return clones of a forecaster, each fitted to one panel; see `fit_together`.
 
-    Parameters
-    ----------
-    forecaster : Forecaster
-        Forecaster to clone.
-    panels : sequence of Panel
-        Panels with calendar columns.
-    changes : sequence of dict, optional
-        Arguments by which clones differ, such as ``random_state``, and that do not affect batching.
-
-    Returns
-    -------
-    list of fitted forecasters
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `fit` of any of them.
+    Panels have their calendar columns. Clones differ by `changes` of arguments that do not affect
+    batching, such as ``random_state``.
     """
     models = [clone(forecaster) for _ in panels]
     for model, change in zip(models, changes or [], strict=changes is not None):

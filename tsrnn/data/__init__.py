@@ -18,6 +18,7 @@ from tsrnn.data._csv import CsvFormat
 from tsrnn.data._faults import (
     MissingValuesWarning,
     array_advice,
+    listed,
     quote,
     quote_series,
     quoted,

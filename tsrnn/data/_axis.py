@@ -31,20 +31,6 @@ from tsrnn.data._frequency import (
 )
 from tsrnn.data._timestamps import digit_form, period_freq, periods
 
-__all__ = [
-    "Axis",
-    "check_few_missing",
-    "check_gaps",
-    "check_increasing",
-    "followed",
-    "infer_grid",
-    "is_increasing",
-    "is_regular",
-    "positions",
-    "rows_in_time",
-    "show_time",
-]
-
 CACHED_ROWS = 2**16  # int64 of a block that stay in the processor's cache
 ROWS_AT_ONCE = 2**20  # rows of a block; bounds the memory of positions on a grid
 MOST_ROWS, MOST_MISSING = 1_000_000, 100  # rows after insertion: in all, and per row given

@@ -23,15 +23,6 @@ from tsrnn.data._frequency import (
 from tsrnn.data._panel import Layout
 from tsrnn.data._timestamps import period_freq, period_step, periods
 
-__all__ = [
-    "calendar_columns",
-    "calendar_features",
-    "calendar_names",
-    "calendar_phases",
-    "cycle_steps",
-    "step_days",
-]
-
 YEAR = 365.25
 MOST_WAVES = 3  # smooth; saturates up to seven weekdays or four quarters
 
@@ -58,22 +49,10 @@ CYCLES = {
 def calendar_features(calendar: Any, layout: Layout) -> tuple[str, ...]:
     """Return the cycles of the argument `calendar` for data of a layout.
 
-    Parameters
-    ----------
-    calendar : bool, str or sequence of str, optional
-        Names among "minute", "hour", "dayofweek", "day" (of the month), "dayofyear", "month" and
-        "quarter". True means hour and weekday for steps below a day, weekday and day of the year
-        for days, day of the year for weeks, month for months and quarters.
-    layout : Layout
-
-    Returns
-    -------
-    tuple of str
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a name is unknown, the timestamps are integers, or a cycle is no longer than a step.
+    Names are among "minute", "hour", "dayofweek", "day" (of the month), "dayofyear", "month" and
+    "quarter"; a cycle no longer than a step is refused. True means hour and weekday for steps below
+    a day, weekday and day of the year for days, day of the year for weeks, month for months and
+    quarters.
     """
     if calendar is None or calendar is False:
         return ()
@@ -113,19 +92,7 @@ def calendar_features(calendar: Any, layout: Layout) -> tuple[str, ...]:
 
 
 def calendar_names(features: Sequence[str], layout: Layout) -> list[str]:
-    """Return the names of the columns of cycles, such as "month_sin1".
-
-    Parameters
-    ----------
-    features : sequence of str
-        Result of `calendar_features`.
-    layout : Layout
-        Layout of the data.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the names of the columns of cycles, such as "month_sin1"."""
     return [f"{name}_{wave}{k}" for name in features for wave, k in _waves(name, layout)]
 
 
@@ -134,23 +101,10 @@ def calendar_columns(times: np.ndarray, features: Sequence[str], layout: Layout)
 
     .. math:: \sin 2 \pi k \tau, \quad \cos 2 \pi k \tau, \qquad k = 1, \dots, K
 
-    :math:`\tau` is the elapsed share of the cycle, on the wall clock of the zone, at the start of
-    a period. K is 3, or half the steps of a cycle of fewer than 6, whose last sine is zero and
-    dropped.
-
-    Parameters
-    ----------
-    times : ndarray of any shape
-        Timestamps of the dtype of `Panel.times`.
-    features : sequence of str
-        Result of `calendar_features`.
-    layout : Layout
-        Layout of the data.
-
-    Returns
-    -------
-    ndarray of float64, shape (..., columns)
-        In the order of `calendar_names`.
+    :math:`\tau` is the elapsed share of the cycle, on the wall clock of the zone, at the start of a
+    period. K is 3, or half the steps of a cycle of fewer than 6, whose last sine is zero and
+    dropped. The result has shape (..., columns) for times of any shape, in the order of
+    `calendar_names`.
     """
     phases = calendar_phases(times, features, layout)
     parts = []
@@ -161,22 +115,10 @@ def calendar_columns(times: np.ndarray, features: Sequence[str], layout: Layout)
 
 
 def calendar_phases(times: np.ndarray, features: Sequence[str], layout: Layout) -> np.ndarray:
-    """Return the elapsed share of each cycle of the calendar at the timestamps.
+    """Return the elapsed share in [0, 1) of each cycle of the calendar at the timestamps.
 
-    Parameters
-    ----------
-    times : ndarray of any shape
-        Timestamps of the dtype of `Panel.times`, taken on the wall clock of the zone, and at the
-        start of a period.
-    features : sequence of str
-        Cycles, see `calendar_features`.
-    layout : Layout
-        Layout of the data.
-
-    Returns
-    -------
-    ndarray of float64, shape (..., len(features))
-        Shares in [0, 1).
+    Times of any shape are taken on the wall clock of the zone, and at the start of a period; the
+    result has shape (..., len(features)).
     """
     if layout.time_kind == "period":
         index = periods(times.ravel(), period_freq(layout.time_dtype)).to_timestamp()
@@ -188,19 +130,7 @@ def calendar_phases(times: np.ndarray, features: Sequence[str], layout: Layout) 
 
 
 def cycle_steps(feature: str, layout: Layout) -> float:
-    """Return the number of steps in a cycle of the calendar.
-
-    Parameters
-    ----------
-    feature : str
-        Element of the result of `calendar_features`.
-    layout : Layout
-        Layout of the data.
-
-    Returns
-    -------
-    float
-    """
+    """Return the number of steps in a cycle of the calendar."""
     return CYCLES[feature].days / step_days(layout)
 
 
@@ -229,22 +159,7 @@ def _default_cycles(step: float) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def step_days(layout: Layout) -> float:
-    """Return the mean length of a step in days.
-
-    Parameters
-    ----------
-    layout : Layout
-        Layout of data with dates.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If rows are irregular.
-    """
+    """Return the mean length of a step in days; refuse irregular rows."""
     if layout.irregular:
         raise ValueError(
             "calendar needs steps of one length; rows are irregular (freq='irregular'). Leave "

@@ -13,8 +13,6 @@ from tsrnn.data._faults import listed, quote, quoted
 from tsrnn.data._text_table import is_number
 from tsrnn.data._written_dates import is_text, looks_like_dates
 
-__all__ = ["Categories", "choose_categories", "holds_labels", "is_number_text", "with_dummies"]
-
 MOST_LEVELS = 50  # columns of more are ids or free text; every level costs a coefficient
 LEVELS_SHOWN = 10
 
@@ -117,16 +115,7 @@ class Categories:
 
 
 def holds_labels(column: pd.Series) -> bool:
-    """Return True for a categorical, and for text other than dates and numbers.
-
-    Parameters
-    ----------
-    column : pandas.Series
-
-    Returns
-    -------
-    bool
-    """
+    """Return True for a categorical, and for text other than dates and numbers."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return True
     return is_text(column) and not is_number_text(column) and not looks_like_dates(column)
@@ -143,11 +132,6 @@ def choose_categories(columns: pd.DataFrame, names: Sequence[Any]) -> tuple[Cate
     """Return the levels of all columns of labels among `names`.
 
     Levels of text are sorted; a categorical keeps its order.
-
-    Raises
-    ------
-    ValueError
-        If a column has too many levels, or a dummy has the name of another column.
     """
     chosen = tuple(_choose(columns[name]) for name in names if holds_labels(columns[name]))
     dummies = [name for each in chosen for name in each.names]
@@ -167,26 +151,11 @@ def with_dummies(
     categories: Sequence[Categories],
     owner: str = "",
 ) -> tuple[np.ndarray, list[Any]]:
-    """Return columns of numbers and of dummies in the order of `names`.
+    """Return columns of numbers and of dummies in the order of `names`, and their sources.
 
-    Parameters
-    ----------
-    numbers : ndarray, shape (N, m)
-        Columns of numbers, in the order of `names`.
-    columns : pandas.DataFrame
-        Frame with the columns of labels, N rows.
-    names : sequence of str or int
-        Names of the columns of numbers and labels.
-    categories : sequence of Categories
-        Levels of the columns of labels; others are ignored.
-    owner : str
-        Frame of the columns in messages.
-
-    Returns
-    -------
-    values : ndarray of float64, shape (N, n)
-    sources : list of str or int, of length n
-        Name of the column behind each column of `values`.
+    `numbers`, shape (N, m), has the columns of numbers in that order, `columns` the labels of N
+    rows. Sources are the names of the columns behind each column of the result, shape (N, n).
+    `owner` names the frame in messages.
     """
     coded = {each.column: each for each in categories if each.column in names}
     if not coded:

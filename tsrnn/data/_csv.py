@@ -34,16 +34,6 @@ from tsrnn.data._text_table import (
     shown_lines,
 )
 
-__all__ = [
-    "COMPRESSIONS",
-    "CsvFormat",
-    "CsvText",
-    "compression_of",
-    "decompressed",
-    "plain_format",
-    "whole_numbers",
-]
-
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 INTEGERS, FLOATS = r"[+-]?\d{1,18}", r"\d{1,15}\.0*"  # exact in int64 and float64
 FIRST_ROWS = 50  # rows in which the column of times is sought
@@ -415,20 +405,9 @@ class CsvText:
 
 
 def plain_format(name: str, head: bytes, csv_format: CsvFormat) -> CsvFormat:
-    """Return the format of a plain file, a header and rows, from its first lines.
+    """Return the format of a plain file, a header and rows in UTF-8, from its first bytes.
 
-    Parameters
-    ----------
-    name : str
-    head : bytes
-        First bytes of the file.
-    csv_format : CsvFormat
-        Format whose given parameters are kept.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a plain header and rows in UTF-8, or the decimal mark is ambiguous.
+    Given parameters of `csv_format` are kept; an ambiguous decimal mark is refused.
     """
     end = max(head.rfind(b"\n"), head.rfind(b"\r")) + 1 or len(head)
     try:
@@ -470,14 +449,8 @@ def _decimal_mark(name: str, sep: str, rows: list[Record]) -> str:
 def whole_numbers(times: pd.Series) -> pd.Series | None:
     """Convert a column of text that holds only whole numbers; return None for other columns.
 
-    Parameters
-    ----------
-    times : pandas.Series
-
-    Returns
-    -------
-    pandas.Series or None
-        Integers, or floats if all have a decimal point, as after missing values in pandas.
+    The result is of integers, or of floats if all have a decimal point, as after missing values in
+    pandas.
     """
     different = times.drop_duplicates()
     kinds: Any = ((INTEGERS, "int64"), (FLOATS, "float64"))

@@ -6,8 +6,6 @@ import numpy as np
 
 from tsrnn.data._frequency import NS_PER_DAY, first_day
 
-__all__ = ["EXAMPLES", "PATTERNS", "UNITS", "are_weeks", "form_of", "from_digits", "to_digits"]
-
 # Form -> alias of its step. The number of digits identifies the form.
 UNITS = {
     "YYYY": "YS",

@@ -11,21 +11,11 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["EXCEL", "sheet_text"]
-
 EXCEL = (".xlsx", ".xlsm", ".xls")
 
 
 def sheet_text(path: Path) -> tuple[bytes, list[str]]:
-    """Return the first sheet with a table as CSV, and a note if the file has several sheets.
-
-    Raises
-    ------
-    ImportError
-        If openpyxl is not installed.
-    ValueError
-        If the file cannot be read, or has no table.
-    """
+    """Return the first sheet with a table as CSV, and a note if the file has several sheets."""
     try:
         sheets = pd.read_excel(path, sheet_name=None, header=None, dtype=object)
     except ImportError as error:

@@ -10,18 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-__all__ = [
-    "array_advice",
-    "listed",
-    "quote",
-    "quote_series",
-    "quoted",
-    "show_label",
-    "split_by_series",
-    "type_advice",
-    "warn_user",
-]
-
 Label = TypeVar("Label")
 
 
@@ -117,33 +105,12 @@ def quote(label: object) -> str:
 
 
 def show_label(label: object) -> str:
-    """Return a label for tables and notes: `quote`, but text without quotation marks.
-
-    Parameters
-    ----------
-    label : object
-
-    Returns
-    -------
-    str
-    """
+    """Return a label for tables and notes: `quote`, but text without quotation marks."""
     return label if isinstance(label, str) else quote(label)
 
 
 def type_advice(ids: Iterable[Any], known: Iterable[Any]) -> str:
-    """Return advice if ids differ from known ones in type alone.
-
-    Parameters
-    ----------
-    ids : iterable
-        Labels that are not known.
-    known : iterable
-
-    Returns
-    -------
-    str
-        Sentence with a leading blank; "" if no id looks like a known one.
-    """
+    """Return advice, with a leading blank, if unknown ids differ from known ones in type alone."""
     by_text = {str(label): label for label in known}
     for label in ids:
         other = by_text.get(str(label))
@@ -159,17 +126,8 @@ def type_advice(ids: Iterable[Any], known: Iterable[Any]) -> str:
 def array_advice(values: object, columns: Sequence[str] = ()) -> str:
     """Return advice on how to convert an array or a list to a frame.
 
-    Parameters
-    ----------
-    values : object
-    columns : sequence of str, optional
-        Columns of a long frame, where only long frames are accepted.
-
-    Returns
-    -------
-    str
-        Sentence with a leading blank; "" for objects other than arrays and lists of one or two
-        axes.
+    It begins with a blank, and is empty for objects other than arrays and lists of one or two axes.
+    `columns` are those of a long frame, where only long frames are accepted.
     """
     shape = getattr(values, "shape", (0,) if isinstance(values, list | tuple) else ())
     if not isinstance(shape, tuple) or len(shape) not in (1, 2):
@@ -194,33 +152,15 @@ def listed(items: Iterable[object], limit: int = 5, conjunction: str = "and") ->
 
 
 def quoted(names: Iterable[object], limit: int = 5) -> str:
-    """Return the first labels, quoted and joined, and the count of the others.
-
-    Parameters
-    ----------
-    names : iterable
-    limit : int
-
-    Returns
-    -------
-    str
-    """
+    """Return the first labels, quoted and joined, and the count of the others."""
     return listed((quote(name) for name in names), limit)
 
 
 def quote_series(labels: Iterable[object], limit: int = 3) -> str:
     """Join the first labels of series by commas; put "series" before numbers, "first" if cut.
 
-    Parameters
-    ----------
-    labels : iterable
-        Ids, names of targets, or pairs of both.
-    limit : int
-
-    Returns
-    -------
-    str
-        Text that cannot be read as a count when it follows "of".
+    The text cannot be read as a count when it follows "of". Labels are ids, names of targets, or
+    pairs of both.
     """
     labels = list(labels)
     first = labels[:limit]
@@ -257,14 +197,7 @@ class MissingValuesWarning(UserWarning):
 
 
 def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
-    """Warn at the first line outside the package.
-
-    Parameters
-    ----------
-    message : str
-    category : type, optional
-        Class of the warning.
-    """
+    """Warn at the first line outside the package."""
     level, frame = 1, sys._getframe()
     # Decorators of torch stand between functions of the package.
     packages = __name__.partition(".")[0], "torch"

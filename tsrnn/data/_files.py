@@ -37,15 +37,6 @@ from tsrnn.data._text_table import SAMPLE, is_number, is_time
 from tsrnn.data._timestamps import Stamps, are_dates
 from tsrnn.data._written_dates import is_text, looks_like_dates, read_dates
 
-__all__ = [
-    "DataFiles",
-    "check_zones",
-    "dates_or_years",
-    "is_path",
-    "load_polars",
-    "read_files",
-]
-
 ROWS_AT_ONCE = 2**19  # rows of a parquet file that are a frame at one time
 ROWS_FOR_TYPES = 10_000  # rows of a CSV file from which polars infers dtypes
 MAGIC = b"PAR1"  # the first bytes of a parquet file
@@ -62,16 +53,7 @@ def is_path(df: object) -> bool:
 def load_polars() -> Any:
     """Import polars, which reads parquet files and writes files.
 
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    ImportError
-        If it is not installed.
-    RuntimeError
-        In a process forked after polars had started its threads, where it would wait for ever.
+    A process forked after polars had started its threads is refused, since it would wait for ever.
     """
     try:
         import polars
@@ -500,19 +482,7 @@ def _is_aside(parts: Iterable[str]) -> bool:
 
 
 def check_zones(times: Iterable[tuple[Path, Any]], time_col: str) -> None:
-    """Refuse files whose timestamps have different zones.
-
-    Parameters
-    ----------
-    times : iterable of (Path, dtype)
-        Files and the polars dtypes of their timestamps; other dtypes are ignored.
-    time_col : str
-
-    Raises
-    ------
-    ValueError
-        Naming the column, two files and their zones.
-    """
+    """Refuse files whose timestamps, given by their polars dtypes, have different zones."""
     zoned = [(path, dtype.time_zone) for path, dtype in times if hasattr(dtype, "time_zone")]
     for path, zone in zoned[1:]:
         first, first_zone = zoned[0]
@@ -571,16 +541,7 @@ def read_files(
 
 
 def dates_or_years(column: pd.Series) -> bool:
-    """Return True if a column of integers holds dates in digits or consecutive years.
-
-    Parameters
-    ----------
-    column : pandas.Series
-
-    Returns
-    -------
-    bool
-    """
+    """Return True if a column of integers holds dates in digits or consecutive years."""
     if column.dtype.kind != "i" or len(column) < 2:
         return False
     years = column.to_numpy()

@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-__all__ = ["check_threads"]
-
 _running = False  # threads of polars exist just before a fork
 _lost = False  # threads of polars existed in the parent of this process
 

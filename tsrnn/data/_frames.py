@@ -18,21 +18,6 @@ from tsrnn.data._frequency import Tick, TradingDays, parse_freq, steps_of, stret
 from tsrnn.data._panel import Layout, Name, Panel
 from tsrnn.data._timestamps import digit_form, period_freq, periods
 
-__all__ = [
-    "array_frame",
-    "in_library",
-    "is_array",
-    "pandas_columns",
-    "pandas_labels",
-    "panel_frame",
-    "to_pandas",
-    "to_polars",
-    "write_frame",
-    "write_paths",
-    "write_stamps",
-]
-
-
 # Types of polars that convert to one two-dimensional array without a change of dtype.
 NUMBERS = (
     nw.Float64, nw.Float32, nw.Int64, nw.Int32, nw.Int16, nw.Int8,
@@ -216,23 +201,10 @@ def _index(times: np.ndarray, layout: Layout) -> pd.Index:
 def write_paths(
     layout: Layout, ids: Any, times: np.ndarray, paths: np.ndarray, *, model: str = "ParaRNN"
 ) -> Any:
-    """Return simulated paths as a frame in the shape of the data, stacked.
+    """Return simulated paths, shape (n, S, h, n_targets), stacked in the shape of the data.
 
-    Parameters
-    ----------
-    layout : Layout
-        Layout of the data.
-    ids : array_like, shape (S,)
-    times : ndarray, shape (S, h)
-        Of the kind of `Panel.times`.
-    paths : ndarray, shape (n, S, h, n_targets)
-    model : str
-        Name of the column of a long frame with one target.
-
-    Returns
-    -------
-    pandas.DataFrame or polars.DataFrame
-        `write_frame` of each path, with a column "path" from 1 to n before the values.
+    It is `write_frame` of each path, with a column "path" from 1 to n before the values. `model`
+    names the column of a long frame with one target.
     """
     n, _, h, n_targets = paths.shape
     _check_shapes(len(ids), times, {"": paths[0]}, n_targets, layout, None)
@@ -247,38 +219,14 @@ def write_paths(
 
 
 def is_array(values: object) -> bool:
-    """Return True for arrays, lists and tuples.
-
-    Parameters
-    ----------
-    values : object
-
-    Returns
-    -------
-    bool
-    """
+    """Return True for arrays, lists and tuples."""
     return isinstance(values, np.ndarray | list | tuple)
 
 
 def array_frame(values: Any, start: int = 0) -> pd.Series | pd.DataFrame:
-    """Return an array or a list as a Series or DataFrame with consecutive rows.
+    """Return an array or a list, shape (T,) or (T, C), as a Series or DataFrame.
 
-    Parameters
-    ----------
-    values : array_like of shape (T,) or (T, C)
-        Rows of one variable, or of C variables.
-    start : int
-        Number of the first row.
-
-    Returns
-    -------
-    pandas.Series or pandas.DataFrame
-        With an index that counts the rows.
-
-    Raises
-    ------
-    TypeError
-        If rows have different lengths, or `values` has more than two axes.
+    The index counts the rows from `start`.
     """
     required = "an array must have one axis, rows, or two, rows and variables"
     try:
@@ -337,20 +285,7 @@ def panel_frame(panel: Panel, columns: Sequence[Name] | None = None) -> pd.DataF
 
 
 def row_keys(layout: Layout, ids: pd.Index, times: np.ndarray) -> pd.DataFrame:
-    """Return ids and timestamps of rows as in the data.
-
-    Parameters
-    ----------
-    layout : Layout
-    ids : pandas.Index, shape (N,)
-    times : ndarray, shape (N,)
-        Of the kind of `Panel.times`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Frame of pandas with the time of each row, and its id if the data have ids.
-    """
+    """Return a pandas frame with the time of each of N rows, and its id if the data have ids."""
     as_pandas = replace(layout, backend="pandas")
     if layout.kind == "long":
         empty = {"": np.zeros((len(times), 1, 1))}
@@ -398,18 +333,9 @@ def by_row(panel: Panel, columns: Mapping[str, np.ndarray]) -> Any:
 
 
 def write_stamps(times: np.ndarray, layout: Layout) -> pd.Index:
-    """Convert times of a panel to the timestamps of its layout.
+    """Convert times of a panel, shape (N,), to the timestamps of its layout.
 
-    Parameters
-    ----------
-    times : ndarray, shape (N,)
-        Of the kind of `Panel.times`.
-    layout : Layout
-
-    Returns
-    -------
-    pandas.DatetimeIndex, pandas.PeriodIndex or pandas.Index of numbers
-        Future rows of irregular data have steps after the last row: 1, 2, ...
+    Future rows of irregular data have steps after the last row: 1, 2, ...
     """
     if layout.time_kind == "period":
         return periods(times, period_freq(layout.time_dtype))
@@ -467,17 +393,7 @@ def in_library(frame: pd.DataFrame, layout: Layout) -> Any:
 
 
 def to_pandas(frame: Any) -> pd.DataFrame:
-    """Convert a polars frame to pandas.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame or pandas.DataFrame
-
-    Returns
-    -------
-    pandas.DataFrame
-        The frame itself if it is of pandas.
-    """
+    """Convert a polars frame to pandas; return a pandas frame itself."""
     if isinstance(frame, pd.DataFrame):
         return frame
     return pandas_columns(nw.from_native(frame, eager_only=True))
@@ -527,26 +443,10 @@ def pandas_column(column: nw.Series[Any]) -> pd.Series:
 
 
 def to_polars(frame: Any) -> Any:
-    """Convert a pandas frame to polars.
+    """Convert a pandas frame to polars; its index is dropped.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame or polars.DataFrame
-        The index of a pandas frame is dropped.
-
-    Returns
-    -------
-    polars.DataFrame
-        Timestamps keep their zone; periods become their first timestamp.
-
-    Raises
-    ------
-    ImportError
-        If polars is not installed.
-    TypeError
-        If a column holds values of several types.
-    ValueError
-        If two names are equal as text.
+    Timestamps keep their zone; periods become their first timestamp. Columns of several types, and
+    names that are equal as text, are refused.
     """
     if not isinstance(frame, pd.DataFrame):
         return frame

@@ -11,32 +11,6 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import pandas as pd
 
-__all__ = [
-    "NS_PER_DAY",
-    "TICKS",
-    "Business",
-    "Count",
-    "Days",
-    "Freq",
-    "Grid",
-    "Irregular",
-    "Months",
-    "Stretch",
-    "Tick",
-    "day_grid",
-    "first_day",
-    "is_trading",
-    "month_grid",
-    "parse_freq",
-    "split_days",
-    "steps_ahead",
-    "stretch",
-    "tick_grid",
-    "to_local",
-    "week_grid",
-    "weekday",
-]
-
 Freq: TypeAlias = str | int
 
 NS_PER_DAY = 86_400_000_000_000
@@ -483,15 +457,8 @@ class Irregular(Grid):
 def steps_ahead(steps: np.ndarray) -> np.ndarray:
     """Return datetimes that stand for steps after the last row, for rows without future times.
 
-    Parameters
-    ----------
-    steps : integer ndarray
-        Steps after the last row; zero or negative up to it.
-
-    Returns
-    -------
-    ndarray of datetime64[ns]
-        Datetimes beyond all data; `write_stamps` converts them to steps.
+    Steps are zero or negative up to the last row. The datetimes lie beyond all data; `write_stamps`
+    converts them to steps.
     """
     return (steps + _STEPS).astype("datetime64[ns]")
 

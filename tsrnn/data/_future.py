@@ -33,41 +33,16 @@ from tsrnn.data._table import (
 )
 from tsrnn.data._timestamps import period_step
 
-__all__ = [
-    "check_continues",
-    "future_times",
-    "past_times",
-    "read_future",
-    "steps_between",
-    "times_of_future",
-]
-
 FEW_ROWS, MOST_ROWS = 10**4, 10**8  # rows of forecasts: cheap to build; gigabytes
 
 
 def future_times(
     last: Panel | tuple[np.ndarray, Freq | Grid], h: int, *, tz: str | None = None
 ) -> np.ndarray:
-    """Return the h timestamps after the last one of each series.
+    """Return the h timestamps after the last one of each series, shape (S, h).
 
-    Parameters
-    ----------
-    last : Panel, or tuple (last_times, freq)
-        `last_times` has shape (S,) and the dtype of `Panel.times`.
-    h : int
-        Horizon, at least 1.
-    tz : str, optional
-        Zone of the timestamps if `last` is a tuple; days and months follow its wall clock.
-
-    Returns
-    -------
-    ndarray, shape (S, h)
-        Timestamps of the dtype of `Panel.times`: datetime64[ns] (UTC or naive) or int64.
-
-    Raises
-    ------
-    ValueError
-        If h is not a positive integer, or the horizon leaves the range of timestamps.
+    `last` is a panel, or a tuple of last timestamps, shape (S,), and frequency. Times have the
+    dtype of `Panel.times`; days and months follow the wall clock of the zone `tz`.
     """
     if isinstance(h, bool) or not isinstance(h, int | np.integer) or h < 1:
         raise ValueError(f"h must be an integer of at least 1; got {quote(h)}.")
@@ -86,21 +61,10 @@ def future_times(
 
 
 def past_times(last: np.ndarray, n: int, freq: Freq | Grid, *, tz: str | None = None) -> np.ndarray:
-    """Return the n timestamps up to the last one of each series.
+    """Return the n timestamps up to the last one of each series, shape (S, n).
 
-    Parameters
-    ----------
-    last : ndarray, shape (S,)
-        Last timestamps, of the dtype of `Panel.times`.
-    n : int
-    freq : str, int or grid
-        Pandas alias or step of an integer index, or `Layout.grid`, which has closed days.
-    tz : str, optional
-        Zone of the timestamps; days and months follow its wall clock.
-
-    Returns
-    -------
-    ndarray, shape (S, n)
+    Times have the dtype of `Panel.times`; days and months follow the wall clock of the zone `tz`. A
+    grid, `Layout.grid`, has closed days.
     """
     return _advance(last[:, None], np.arange(1 - n, 1)[None], freq, tz)
 
@@ -108,21 +72,10 @@ def past_times(last: np.ndarray, n: int, freq: Freq | Grid, *, tz: str | None = 
 def steps_between(
     first: np.ndarray, later: np.ndarray, freq: Freq | Grid, tz: str | None = None
 ) -> np.ndarray:
-    """Return the number of whole steps from one timestamp to another.
+    """Return the number of whole steps from one timestamp to another, shape (S,).
 
-    Parameters
-    ----------
-    first, later : ndarray, shape (S,)
-        Timestamps of the dtype of `Panel.times`.
-    freq : str, int or grid
-        Pandas alias or step of an integer index, or `Layout.grid`, which has closed days.
-    tz : str, optional
-        Zone of the timestamps; days and months follow its wall clock.
-
-    Returns
-    -------
-    ndarray of int64, shape (S,)
-        Steps, rounded down; negative if `later` lies before `first`.
+    Steps are rounded down, and negative if `later` lies before `first`. Days and months follow the
+    wall clock of the zone `tz`. A grid, `Layout.grid`, has closed days.
     """
     grid = _grid(first, freq)
     return (grid.numbers(later, tz) - grid.numbers(first, tz)) // grid.step
@@ -152,27 +105,10 @@ def _grid(times: np.ndarray, freq: Freq | Grid) -> Grid:
 
 
 def check_continues(new: Panel, ids: Any, last_times: np.ndarray, freq: Freq | Grid) -> np.ndarray:
-    """Check that the new rows of each series begin one step after its last known row.
+    """Return the positions of new series among known ones, whose rows they must continue.
 
-    Parameters
-    ----------
-    new : Panel
-        New rows of all series or a part of them.
-    ids : array_like, shape (S,)
-        Ids of the known series.
-    last_times : ndarray, shape (S,)
-        Last timestamps of the known series, of the dtype of `Panel.times`.
-    freq : str or int
-
-    Returns
-    -------
-    ndarray of int64
-        Position of each new series among the known ones.
-
-    Raises
-    ------
-    ValueError
-        If a series is unknown, or its new rows begin at another time.
+    New rows of each series begin one step after its last known row, `last_times` of shape (S,);
+    unknown series are refused.
     """
     # An Index is kept: a copy would build its hash table again.
     known = (ids if isinstance(ids, pd.Index) else pd.Index(ids)).get_indexer(new.ids)
@@ -223,36 +159,12 @@ def read_future(
     freq: Freq | Grid | None = None,
     layout: Layout | None = None,
 ) -> np.ndarray:
-    """Read the future values of exogenous columns.
+    """Read the future values of exogenous columns, shape (S, h, n).
 
     Rows are matched by id and time, in any order. Other times and series are ignored, so that
-    `X_future` may hold the calendar of a whole year.
-
-    Parameters
-    ----------
-    X_future : pandas.DataFrame or polars.DataFrame
-        Frame in the layout of the data with exactly these columns.
-    h : int
-        Horizon.
-    columns : sequence of str or int
-        Names of the columns, in the order of the result. Columns of labels become their dummies.
-    panel : Panel, optional
-        Data to continue. Alternatively, give the next four arguments.
-    ids, last_times, freq, layout : optional
-        Attributes of a Panel.
-
-    Returns
-    -------
-    ndarray of float64, shape (S, h, n)
-        One column per column of numbers, and per dummy of a column of labels.
-
-    Raises
-    ------
-    TypeError
-        If `X_future` is no frame, or a column is not numeric.
-    ValueError
-        If columns or rows are missing or repeated, values are missing or infinite, or a label is
-        not among the levels.
+    `X_future` may hold the calendar of a whole year. It has exactly the columns `columns`, without
+    missing or infinite values; columns of labels become their dummies. The data to continue are a
+    `panel`, or its attributes `ids`, `last_times`, `freq` and `layout`.
     """
     if panel is not None:
         ids, last_times, freq, layout = panel.ids, panel.last_times, panel.freq, panel.layout
@@ -295,18 +207,6 @@ def times_of_future(
     """Return the timestamps of the h future steps, shape (S, h).
 
     If a step is a row, as on trading days without a calendar, the rows of `X_future` define them.
-
-    Parameters
-    ----------
-    X_future : pandas.DataFrame, polars.DataFrame or None
-    ids : array_like, shape (S,)
-    last_times : ndarray, shape (S,)
-    h : int
-    layout : Layout
-
-    Returns
-    -------
-    ndarray, shape (S, h)
     """
     if not layout.observed or not hasattr(X_future, "columns"):
         return future_times((last_times, layout.grid), h, tz=layout.tz)

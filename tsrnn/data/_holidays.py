@@ -28,8 +28,6 @@ from tsrnn.data._frequency import (
 from tsrnn.data._panel import Layout, Panel
 from tsrnn.data._timestamps import period_freq, period_step, periods
 
-__all__ = ["Holidays", "load_holidays"]
-
 OF_DAYS = ("holiday", "holiday_eve", "holiday_after")
 OF_PERIODS = ("workdays",)
 NAMED = "holiday: "  # prefix of the column of a single holiday
@@ -38,17 +36,7 @@ LISTS = "https://holidays.readthedocs.io lists them"
 
 
 def load_holidays() -> Any:
-    """Import the package holidays, which has the public holidays of countries.
-
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    ImportError
-        If it is not installed.
-    """
+    """Import the package holidays, which has the public holidays of countries."""
     try:
         import holidays
     except ImportError as error:
@@ -221,15 +209,8 @@ class Holidays:
 class HolidayCalendar:
     """Consecutive days at a place; `first` is the first one, in days since 1970.
 
-    Attributes
-    ----------
-    first : int
-    weekend, holiday, work : ndarray of bool, shape (days,)
-        Masks of weekends, public holidays and working days.
-    worked : integer ndarray of shape (days + 1,)
-        Number of working days before each day.
-    names : dict from str to ndarray of bool, shape (days,)
-        Mask of each holiday.
+    `weekend`, `holiday` and `work` are masks of shape (days,), `names` has such a mask of each
+    holiday, and `worked`, shape (days + 1,), counts the working days before each day.
     """
 
     first: int
@@ -325,13 +306,7 @@ def year_of(day: int) -> int:
 
 
 def check_place(place: str) -> None:
-    """Refuse a place that the package holidays does not know.
-
-    Raises
-    ------
-    ValueError
-        With close matches in the message.
-    """
+    """Refuse a place that the package holidays does not know, with close matches in the message."""
     library = load_holidays()
     known = library.list_supported_countries(include_aliases=True)
     country, dash, subdivision = place.partition("-")

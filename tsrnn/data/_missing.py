@@ -12,8 +12,6 @@ from tsrnn.data._faults import MissingValuesWarning, quote, quoted, warn_user
 from tsrnn.data._frequency import Grid
 from tsrnn.data._panel import Name, Panel
 
-__all__ = ["TREATMENTS", "complete", "without_gaps"]
-
 TREATMENTS = ("auto", "error", "interpolate", "keep")
 
 
@@ -112,27 +110,12 @@ def _missing_values(axis: Axis, data: np.ndarray, names: Sequence[Name]) -> list
 
 
 def without_gaps(panel: Panel, cut: bool) -> tuple[Panel, str]:
-    """Interpolate missing values of a panel linearly.
+    """Interpolate missing values of a panel linearly; return a sentence on what was filled.
 
-    Parameters
-    ----------
-    panel : Panel
-        Panel read with ``missing="auto"`` or ``missing="keep"``.
-    cut : bool
-        Drop rows at both ends of a series until every column has a known value at or before the
-        first row, and at or after the last. If False, such rows are refused.
-
-    Returns
-    -------
-    panel : Panel
-    sentence : str
-        Description of what was filled and dropped; empty if nothing was missing.
-
-    Raises
-    ------
-    ValueError
-        If a column of a series has no value, rows cannot be dropped, or a label is missing between
-        others.
+    If `cut`, rows at both ends of a series are dropped until every column has a known value at or
+    before the first row, and at or after the last; otherwise such rows are refused. A column
+    without a value in a series, and a label missing between others, are refused too. The sentence
+    is empty if nothing was missing.
     """
     data = np.concatenate([panel.values, panel.exog], 1)
     unknown = np.isnan(data)

@@ -16,8 +16,6 @@ from tsrnn.data._month_names import month_number
 from tsrnn.data._text_table import TOTALS, is_time
 from tsrnn.data._written_dates import names_time
 
-__all__ = ["Spread", "find_spread"]
-
 YEAR = re.compile(r"(1[5-9]|20|21)\d{2}")
 PERIODS = re.compile(  # names of columns that are a time
     r"\d{4}([-/.]|M)(0?[1-9]|1[0-2])([-/.]\d{1,2})?|(0?[1-9]|1[0-2])([-/.])\d{4}|\d{4}-?Q[1-4]"
@@ -65,11 +63,6 @@ class Spread:
         """Return a long table in the order of time, and the source row of each of its rows.
 
         Empty cells at both ends of a series are dropped.
-
-        Raises
-        ------
-        ValueError
-            If two rows have one year or series, or columns do not begin with the year.
         """
         index = table[self.index].str.strip()
         if self.kind == "years":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["MONTH_NAMES", "month_number"]
-
 # January to December; short names without the point that may follow them.
 _LISTS = (
     # English
@@ -45,13 +43,6 @@ del MONTH_NAMES["jui"]
 def month_number(text: str) -> int | None:
     """Return the number of a month by its name, None for other text.
 
-    Parameters
-    ----------
-    text : str
-        Long or short name, in any case, with or without a final point.
-
-    Returns
-    -------
-    int or None
+    The name is long or short, in any case, with or without a final point.
     """
     return MONTH_NAMES.get(text.strip().lower().removesuffix("."))

@@ -8,25 +8,9 @@ import numpy as np
 def order_of_series(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
     """Return series sorted by their values, so that draws do not depend on the order of a frame.
 
-    The key is the ratio of the mean to the largest absolute change from row to row, which is
-    invariant to names, units, level and sign.
-
-    Parameters
-    ----------
-    values : ndarray of shape (N, C)
-        Rows of all series, one below the other; NaN where missing.
-    indptr : integer ndarray of shape (S + 1,)
-        Series i has the rows indptr[i] to indptr[i + 1].
-
-    Returns
-    -------
-    integer ndarray of shape (S,)
-        Series of the smallest ratio first; ties keep their order.
-
-    Raises
-    ------
-    IndexError
-        If a series has no rows.
+    The key is the ratio of the mean to the largest absolute change from row to row, smallest first,
+    which is invariant to names, units, level and sign; ties keep their order. Series i has the rows
+    indptr[i] to indptr[i + 1] of `values`, shape (N, C), at least one; NaN where missing.
     """
     starts, lengths = indptr[:-1], np.diff(indptr)
     change = np.nan_to_num(np.abs(np.diff(values, axis=0, prepend=np.nan)))

@@ -26,8 +26,6 @@ from tsrnn.data._frequency import (
     is_trading,
 )
 
-__all__ = ["Layout", "Name", "Panel", "windows"]
-
 # Fields of a layout that are tuples, and lists in JSON.
 LISTS = "target_names", "closed", "calendar_span", "row_times", "ignored"
 

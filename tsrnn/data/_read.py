@@ -49,8 +49,6 @@ from tsrnn.data._table import (
 from tsrnn.data._timestamps import Stamps, digit_form, period_step
 from tsrnn.data._trading import as_trading_days, calendar_fields, observed_days, trading_note
 
-__all__ = ["check_same_kind", "read_panel", "read_series"]
-
 _HOPELESS = 16  # first series that all fail alone: the fault is then common
 
 
@@ -177,25 +175,10 @@ def read_series(
     missing: str = "error",
     strict: bool = False,
 ) -> tuple[Panel, dict[Any, str]]:
-    """Read all series without a fault, and return the message for each of the others.
+    """Read all series without a fault, and return the message by id of each of the others.
 
-    Parameters
-    ----------
-    df, target, id_col, time_col, freq
-        As for `read_panel`.
-    missing, strict
-        As for `read_panel`.
-
-    Returns
-    -------
-    panel : Panel
-    faults : dict of str
-        Message by id of each series that is left out.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As in `read_panel`, if the fault is common, the frame has no ids, or no series can be read.
+    Arguments are those of `read_panel`, which raises if the fault is common, the frame has no ids,
+    or no series can be read.
     """
     table, columns = _open(df, target, id_col, time_col, freq, missing, strict, None, None)
     codes, ids = table.groups()
@@ -307,12 +290,7 @@ class _Columns:
 
 
 def _panel(
-    table: Table,
-    columns: _Columns,
-    freq: Any,
-    missing: str,
-    strict: bool,
-    layout: Layout | None,
+    table: Table, columns: _Columns, freq: Any, missing: str, strict: bool, layout: Layout | None
 ) -> Panel:
     """Return the checked rows of a table, sorted by series and time."""
     codes, ids = table.groups()

@@ -23,8 +23,6 @@ from tsrnn.data._written_dates import (
 )
 from tsrnn.data._written_numbers import Decimal, NumberText, parse_numbers
 
-__all__ = ["Recognised", "Written", "recognise"]
-
 
 @dataclass(frozen=True)
 class Written:
@@ -86,33 +84,15 @@ def recognise(
     layout: Layout | None = None,
     place: Callable[[int], str] | None = None,
 ) -> Recognised:
-    r"""Read text in the columns and the index of a frame as dates and numbers.
+    """Read text in the columns and the index of a frame as dates and numbers.
 
-    A column is read if its rows together allow only one reading, or readings that agree. Other
-    text stays unchanged.
+    A column is read if its rows together allow only one reading, or readings that agree. Other text
+    stays unchanged, as do the ids. `written` has the order of dates and the decimal mark of
+    ambiguous columns. The `layout` of the data fitted to decides what `written` leaves open, and
+    gives the zone of times with an offset from UTC; its columns of labels stay text.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    time, ids : str or int, optional
-        Names of the columns of timestamps and ids; ids stay text.
-    written : Written
-        Order of dates and decimal mark for ambiguous columns.
-    layout : Layout, optional
-        Layout of the data fitted to. It decides what `written` leaves open, and gives the zone of
-        times with an offset from UTC. Its columns of labels stay text.
-    place : callable, optional
-        Function from the position of a row to its name in messages, for text files. Without it the
-        frame comes from a program, and text that Python reads as a number is that number ("1.234").
-
-    Returns
-    -------
-    Recognised
-
-    Raises
-    ------
-    ValueError
-        If a column of dates or numbers is ambiguous, or some of its rows cannot be read.
+    `place` names the row at a position in messages, for text files. Without it the frame comes from
+    a program, and text that Python reads as a number is that number ("1.234").
     """
     kept = {ids}
     if layout is not None:
@@ -196,13 +176,7 @@ class _NumberColumn:
     def parse(
         cls, column: pd.Series, what: str, place: Place, in_file: bool
     ) -> _NumberColumn | None:
-        """Parse a column; return None if it does not hold numbers.
-
-        Raises
-        ------
-        ValueError
-            If a row holds no number, or no decimal mark fits all rows.
-        """
+        """Parse a column; return None if it does not hold numbers."""
         rows, different = pd.factorize(column)
         texts = [*map(str, different)]
         parsed = parse_numbers(texts, np.bincount(rows[rows >= 0], minlength=len(texts)))
@@ -257,13 +231,7 @@ class _NumberColumn:
         return np.array([each.values[mark] for each in self.parsed])
 
     def values(self, decimal: Decimal | None) -> tuple[np.ndarray, list[str]]:
-        """Return the numbers, as integers if all are written as such, and notes.
-
-        Raises
-        ------
-        ValueError
-            If the decimal mark is ambiguous and matters.
-        """
+        """Return the numbers, as integers if all are written as such, and notes."""
         marks = self.marks
         if len(marks) == 2 and decimal is None and not self.is_plain:
             point, comma = self._values("."), self._values(",")

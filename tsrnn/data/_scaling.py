@@ -8,24 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["Scaler", "log_ratios"]
-
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
-    r"""Standardisation by the mean and standard deviation of each series and column.
+    """Standardisation by the mean and standard deviation of each series and column.
 
     .. math:: z_{it} = (y_{it} - m_i) / s_i
 
     with :math:`m_i` the mean and :math:`s_i` the standard deviation (divisor: the number of rows)
-    of series i, one pair a column. A constant series gets :math:`s_i = 1`.
-
-    Parameters
-    ----------
-    location, scale : ndarray, shape (S, n) or (1, n)
-        One row a series; a pooled scaler has a single row.
-    pooled : bool
-        True if all series share one location and scale.
+    of series i, one pair a column, shape (S, n). A constant series gets :math:`s_i = 1`. A pooled
+    scaler has a single row, shape (1, n), that all series share.
     """
 
     location: np.ndarray
@@ -34,22 +26,10 @@ class Scaler:
 
     @classmethod
     def fit(cls, values: np.ndarray, indptr: np.ndarray, *, pooled: bool = False) -> Scaler:
-        """Return the scaler of series.
+        """Return the scaler of finite rows, shape (N, n), sorted by series.
 
-        Parameters
-        ----------
-        values : ndarray, shape (N, n)
-            Finite values, rows sorted by series.
-        indptr : ndarray of int, shape (S + 1,)
-            Series i has the rows indptr[i] to indptr[i + 1], at least one.
-        pooled : bool
-            Pool all rows into one location and scale, as for exogenous columns whose level means
-            the same in every series.
-
-        Raises
-        ------
-        ValueError
-            If `indptr` does not split the rows into series of at least one row.
+        Series i has the rows indptr[i] to indptr[i + 1], at least one. All rows are pooled into one
+        location and scale for exogenous columns whose level means the same in every series.
         """
         lengths = np.diff(indptr)
         if len(lengths) == 0 or lengths.min() < 1 or indptr[0] != 0 or indptr[-1] != len(values):
@@ -67,21 +47,10 @@ class Scaler:
         *,
         series: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Standardise rows or windows.
+        """Standardise rows or windows, shape (N, n), (S, n) or (B, ..., n).
 
-        Parameters
-        ----------
-        values : ndarray, shape (N, n), (S, n) or (B, ..., n)
-        indptr : ndarray of int, shape (S + 1,), optional
-            Bounds of series in `values`, whose rows are sorted by series.
-        series : array_like of int, shape (B,), optional
-            Series of each entry of the first axis. Without `indptr` and `series`, entry i is
-            series i.
-
-        Raises
-        ------
-        ValueError
-            If the shapes do not fit.
+        Rows sorted by series have the bounds `indptr`, shape (S + 1,). `series`, shape (B,), has
+        the series of each entry of the first axis; without both, entry i is series i.
         """
         location, scale = self._aligned(values, indptr, series)
         return (values - location) / scale
@@ -99,11 +68,7 @@ class Scaler:
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Return the state as arrays."""
-        return {
-            "location": self.location,
-            "scale": self.scale,
-            "pooled": np.array(self.pooled),
-        }
+        return {"location": self.location, "scale": self.scale, "pooled": np.array(self.pooled)}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, ArrayLike]) -> Scaler:
@@ -164,15 +129,7 @@ def _moments(values: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.nda
 def log_ratios(values: np.ndarray, reference: np.ndarray | np.floating) -> np.ndarray:
     """Return logarithms of positive values over a positive reference, to full precision.
 
-    Parameters
-    ----------
-    values : ndarray
-    reference : ndarray or float
-        Positive; broadcasts against the values.
-
-    Returns
-    -------
-    ndarray
+    The reference broadcasts against the values.
     """
     change = values - reference
     near = np.abs(change) < reference / 2

@@ -12,12 +12,7 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 import pandas as pd
-from pandas.api.types import (
-    is_bool_dtype,
-    is_complex_dtype,
-    is_numeric_dtype,
-    is_object_dtype,
-)
+from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype, is_object_dtype
 
 from tsrnn.data._categories import holds_labels, is_number_text
 from tsrnn.data._digits import UNITS, from_digits
@@ -28,8 +23,6 @@ from tsrnn.data._panel import Layout, Name
 from tsrnn.data._recognise import UNKNOWN, Recognised, Written, recognise
 from tsrnn.data._timestamps import Stamps, calendar_or_steps, read_stamps
 from tsrnn.data._written_dates import is_text, looks_like_dates, names_time
-
-__all__ = ["Table", "check_numeric", "choose_columns", "exact_columns", "float_array", "read_table"]
 
 _ACCEPTED = (
     "a pandas Series or DataFrame with a DatetimeIndex, PeriodIndex or integer index, or a "
@@ -262,10 +255,7 @@ def _wide_table(
 
 
 def _dated_by_column(
-    frame: pd.DataFrame,
-    backend: Literal["pandas", "polars"],
-    dates: frozenset[str],
-    time: Name,
+    frame: pd.DataFrame, backend: Literal["pandas", "polars"], dates: frozenset[str], time: Name
 ) -> Table:
     """Return a wide frame with its time in a column as a table."""
     what = f"the column {quote(time)}"
@@ -619,22 +609,9 @@ def exact_columns(came: Sequence[Name], expected: Sequence[Name], what: str) -> 
 def check_numeric(
     columns: pd.DataFrame, names: Sequence[Name], what: str, *, booleans: bool = True
 ) -> None:
-    """Refuse columns that hold no numbers.
+    """Refuse columns that hold no numbers, by the first one and a value of it.
 
-    Parameters
-    ----------
-    columns : DataFrame
-    names : sequence of str or int
-        Columns to check.
-    what : str
-        Role of the columns, for the message.
-    booleans : bool, default True
-        Accept booleans as numbers.
-
-    Raises
-    ------
-    TypeError
-        Naming the first column that holds something else, and a value of it.
+    `what` is the role of the columns in the message.
     """
     for name in not_real(columns, names, booleans=booleans)[:1]:
         column = columns[name]

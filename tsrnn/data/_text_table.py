@@ -15,32 +15,10 @@ from tsrnn.data._faults import quoted
 from tsrnn.data._month_names import month_number
 from tsrnn.data._written_numbers import MISSING_MARKS
 
-__all__ = [
-    "SAMPLE",
-    "SEPARATORS",
-    "TOTALS",
-    "Record",
-    "TextTable",
-    "decode",
-    "find_table",
-    "footnotes",
-    "is_binary",
-    "is_data",
-    "is_number",
-    "is_time",
-    "records",
-    "shorten",
-    "shown_lines",
-]
-
 SEPARATORS = ";\t|,"  # the least likely within a field first
 SAMPLE = 2**15  # bytes at each end of a file in which header and footnotes are sought
 SHOWN = 60  # characters of a line in a note
-MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
+MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 # First words of lines of totals, sources and notes.
 TOTALS = re.compile(
     r"\W*((grand |sub-?)?totals?|sum|sums|summen?|gesamt(summe)?|insgesamt|somme|suma|soma|totale|"
@@ -90,18 +68,9 @@ class Record(NamedTuple):
 class TextTable:
     """Position and columns of the table in a text.
 
-    Parameters
-    ----------
-    sep : str
-    names : list of str
-        Names of the columns, "" without a name, as many as most rows have fields.
-    start, line : int
-        First byte of the rows, and the number of lines before it.
-    sample : list of Record
-        First rows.
-    separated : bool
-        False for a table of one column, whose separator is unknown.
-    notes : tuple of str
+    `names` has "" for columns without a name, as many as most rows have fields; `start` and `line`
+    are the first byte of the rows and the number of lines before it; `sample` has the first rows.
+    The separator of a table of one column is unknown: `separated` is False.
     """
 
     sep: str
@@ -124,15 +93,7 @@ def is_binary(content: bytes) -> bool:
 
 
 def decode(content: bytes, encoding: str | None) -> tuple[bytes, list[str]]:
-    """Convert a text to UTF-8 without a byte order mark; return notes on its encoding.
-
-    Raises
-    ------
-    UnicodeError
-        If the text does not have the encoding.
-    LookupError
-        If the encoding is unknown.
-    """
+    """Convert a text to UTF-8 without a byte order mark; return notes on its encoding."""
     if encoding is None:
         mark = next((mark for mark in MARKS if content.startswith(mark)), b"")
         encoding = MARKS.get(mark, "utf-8")
@@ -175,14 +136,8 @@ def records(text: str, sep: str) -> Iterator[Record]:
 def find_table(content: bytes, sep: str | None) -> TextTable:
     """Find the table in a text of UTF-8 by its first lines.
 
-    The separator is the character that gives most rows the same number of fields. The header is
-    the row before the first row of data.
-
-    Raises
-    ------
-    ValueError
-        If there is no row, or the header does not name the columns. The message lacks the name of
-        the file.
+    The separator is the character that gives most rows the same number of fields. The header is the
+    row before the first row of data. Messages lack the name of the file.
     """
     end = len(content)
     if end > SAMPLE:  # whole lines
@@ -340,24 +295,10 @@ def _is_start(fields: Sequence[str]) -> bool:
 
 
 def footnotes(content: bytes, table: TextTable, time: int | None) -> tuple[int, list[str], int]:
-    """Find the lines below a table: footnotes, sources and totals.
+    """Find the lines below a table in a text of UTF-8: footnotes, sources and totals.
 
-    Parameters
-    ----------
-    content : bytes
-        Text in UTF-8.
-    table : TextTable
-    time : int, optional
-        Position of the column of times; rows with a time belong to the table.
-
-    Returns
-    -------
-    end : int
-        End of the rows in bytes.
-    lines : list of str
-        Lines below the table that are not empty.
-    empty : int
-        Number of lines below the table with separators only.
+    Returned are the end of the rows in bytes, the lines below that are not empty, and the number of
+    lines with separators only. Rows with a time in the column `time` belong to the table.
     """
     start = table.start
     if len(content) - start > SAMPLE:

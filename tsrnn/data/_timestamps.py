@@ -12,17 +12,6 @@ from tsrnn.data._digits import UNITS, are_weeks, form_of, from_digits, to_digits
 from tsrnn.data._faults import listed, quote, quoted, warn_user
 from tsrnn.data._written_dates import read_dates
 
-__all__ = [
-    "Stamps",
-    "are_dates",
-    "calendar_or_steps",
-    "digit_form",
-    "period_freq",
-    "period_step",
-    "periods",
-    "read_stamps",
-]
-
 ISO_WEEKS = """pd.to_datetime(times.astype(str) + "1", format="%G%V%u")"""
 MOST = 2**61  # bound of integer timestamps: the difference of two fits 64 bits
 
@@ -131,20 +120,9 @@ def _read_datetimes(times: pd.DatetimeIndex, what: str, is_date: bool) -> Stamps
 def calendar_or_steps(stamps: Stamps, what: str, freq: Any = None, dtype: str = "") -> Stamps:
     """Read whole numbers as dates or as steps; return other timestamps unchanged.
 
-    Parameters
-    ----------
-    stamps : Stamps
-    what : str
-        Name of the timestamps in messages.
-    freq : str, int or pandas offset, optional
-        An integer makes whole numbers steps, an alias makes them dates.
-    dtype : str
-        `Layout.time_dtype` of the data fitted to; empty at the first fit.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If whole numbers must be dates and are not, or could be either.
+    An integer `freq` makes whole numbers steps, an alias makes them dates. `dtype` is
+    `Layout.time_dtype` of the data fitted to, empty at the first fit. Numbers that could be either
+    are refused.
     """
     if stamps.kind != "integer":
         return stamps
@@ -194,16 +172,7 @@ def calendar_or_steps(stamps: Stamps, what: str, freq: Any = None, dtype: str = 
 
 
 def are_dates(numbers: pd.Index | pd.Series) -> bool:
-    """Return True if whole numbers are dates of one form other than years.
-
-    Parameters
-    ----------
-    numbers : pandas.Index or pandas.Series
-
-    Returns
-    -------
-    bool
-    """
+    """Return True if whole numbers are dates of one form other than years."""
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     if not len(values) or not np.isfinite(values).all() or (values % 1).any():
         return False

@@ -23,8 +23,6 @@ from tsrnn.data._frequency import (
 )
 from tsrnn.data._panel import Layout, Panel
 
-__all__ = ["as_trading_days", "load_exchange_calendars", "observed_days", "with_later_rows"]
-
 # Largest share of closed days in the weekmask, and largest number of consecutive closed days.
 # Chinese exchanges close on 7 percent of these days, and for up to 8 in succession.
 MOST_CLOSED, LONGEST_CLOSED = 0.08, 10
@@ -36,17 +34,7 @@ YEARS_AHEAD = 10  # years of sessions stored with a model, which then needs no p
 
 
 def load_exchange_calendars() -> Any:
-    """Import exchange_calendars, which has the sessions of exchanges.
-
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    ImportError
-        If it is not installed.
-    """
+    """Import exchange_calendars, which has the sessions of exchanges."""
     try:
         import exchange_calendars
     except ImportError as error:
@@ -181,15 +169,7 @@ def _check_sessions(axis: Axis, grid: TradingDays) -> None:
 
 
 def exchange_days(code: str, axis: Axis) -> TradingDays:
-    """Return the sessions of an exchange from the first row to `YEARS_AHEAD` after the last.
-
-    Raises
-    ------
-    ImportError
-        If exchange_calendars is not installed.
-    ValueError
-        If the exchange is unknown, or has no sessions from the first row on.
-    """
+    """Return the sessions of an exchange from the first row to `YEARS_AHEAD` after the last."""
     library = load_exchange_calendars()
     days = split_days(axis.distinct[0], axis.tz)[0]
     first, last = (pd.Timestamp(np.datetime64(int(day), "D")) for day in (days.min(), days.max()))
@@ -266,18 +246,7 @@ def trading_note(grid: TradingDays) -> str:
 def with_later_rows(layout: Layout, last_times: np.ndarray, panel: Panel) -> Layout:
     """Return the layout extended by the closed days or row times of later rows.
 
-    Parameters
-    ----------
-    layout : Layout
-        Layout whose steps are rows (`Layout.observed`).
-    last_times : ndarray of shape (S,)
-        Last timestamps of the data of `layout`.
-    panel : Panel
-        Rows after `last_times`.
-
-    Returns
-    -------
-    Layout
+    Its steps are rows (`Layout.observed`), and `last_times`, shape (S,), are the last of its data.
     """
     if layout.irregular:
         rows = {*layout.row_times, *panel.times.astype(np.int64).tolist()}

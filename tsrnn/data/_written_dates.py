@@ -17,16 +17,6 @@ from tsrnn.data._digits import UNITS, from_digits
 from tsrnn.data._faults import listed, quote, warn_user
 from tsrnn.data._month_names import MONTH_NAMES
 
-__all__ = [
-    "DateOrder",
-    "Dates",
-    "is_text",
-    "looks_like_dates",
-    "names_time",
-    "read_dates",
-    "read_serial_days",
-]
-
 DateOrder = Literal["DMY", "MDY"]
 Place = Callable[[int], str]  # position of a row -> its name in messages
 
@@ -133,15 +123,7 @@ def is_text(column: pd.Index | pd.Series) -> bool:
 def looks_like_dates(column: pd.Index | pd.Series, *, years: bool = True) -> bool:
     """Return True if more than half of a column of text looks like dates.
 
-    Parameters
-    ----------
-    column : pandas.Index or pandas.Series
-    years : bool
-        Count four digits as a date; if False, as a number.
-
-    Returns
-    -------
-    bool
+    Four digits count as a date if `years`, otherwise as a number.
     """
     texts = [str(text).strip() for text in pd.unique(column.dropna())] if is_text(column) else []
     marked = sum(_form(text) is not None for text in texts)
@@ -164,21 +146,9 @@ def read_dates(
     """Convert text to dates; return columns of other text and other dtypes unchanged.
 
     All texts must have one of `FORMS`, or be dates in digits ("20200131"). Missing texts become
-    missing dates.
-
-    Parameters
-    ----------
-    column : pandas.Index
-    what : str
-        Name of the column in messages.
-    strict : bool
-        Refuse forms outside `STRICT`, and several offsets from UTC.
-    order : {"DMY", "MDY"}, optional
-        Order of day and month for ambiguous texts.
-    zone : str, optional
-        Zone of the result for times with an offset from UTC; inferred by default.
-    place : callable
-        Function from the position of a row to its name in messages.
+    missing dates. `strict` refuses forms outside `STRICT`, and several offsets from UTC. `order`,
+    of day and month, decides ambiguous texts; `zone`, inferred by default, is that of times with an
+    offset from UTC. `place` names the row at a position in messages.
     """
     if not is_text(column):
         return Dates(column)
@@ -256,15 +226,8 @@ def read_serial_days(numbers: pd.Series, what: str, *, fitted: bool = False) -> 
     """Convert serial days of spreadsheets to dates; return None for other numbers.
 
     Whole numbers are serial days if they are first or last days of months with equal steps, or if
-    the column has a name of dates and they are consecutive days, weekdays or weeks.
-
-    Parameters
-    ----------
-    numbers : pandas.Series
-    what : str
-        Name of the column in messages.
-    fitted : bool
-        True if the data fitted to had dates in a column of this name; then all are serial days.
+    the column has a name of dates and they are consecutive days, weekdays or weeks. If the data
+    fitted to had dates in a column of this name (`fitted`), all are serial days.
     """
     if not pd.api.types.is_numeric_dtype(numbers.dtype) or not len(numbers) or numbers.hasnans:
         return None
@@ -373,10 +336,7 @@ def _datetimes(texts: Sequence[str]) -> pd.DatetimeIndex:
 
 
 def _ordered(
-    texts: Sequence[str],
-    matches: Sequence[re.Match[str]],
-    what: str,
-    order: DateOrder | None,
+    texts: Sequence[str], matches: Sequence[re.Match[str]], what: str, order: DateOrder | None
 ) -> tuple[pd.DatetimeIndex, DateOrder | None]:
     """Convert dates of three numbers, in the only order of day, month and year that fits."""
     short = any(len(match["year"]) < 4 for match in matches)

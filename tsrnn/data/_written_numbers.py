@@ -10,8 +10,6 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = ["MISSING_MARKS", "Decimal", "NumberText", "parse_numbers"]
-
 Decimal = Literal[".", ","]
 
 # Texts among numbers that mean a missing value, in upper case.

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_any_real_numeric_dtype
 
-from tsrnn.data import quote, show_label
+from tsrnn.data import listed, quote, show_label
 
 KEYS = ("unique_id", "ds", "cutoff", "y")
 NAMES_SHOWN = 5
@@ -374,6 +374,4 @@ def _count(mask: np.ndarray, noun: str) -> str:
 
 def list_names(names: Iterable[Any]) -> str:
     """Join the first labels for a message, and count the rest."""
-    texts = [show_label(name) for name in names]
-    more = len(texts) - NAMES_SHOWN
-    return ", ".join(texts[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return listed(map(show_label, names), NAMES_SHOWN)

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from tsrnn.contract import Arguments, Forecaster, fit_panels_together, last_step
 from tsrnn.data import Layout, Panel, quote, write_stamps
 from tsrnn.evaluation._forecasts import KEYS
+from tsrnn.models import MODELS
 
 HOPELESS = 5  # series tried alone before a member is taken to fail on all
 # Arguments by which forecasters read a frame, and their values where no model has them.
@@ -28,6 +29,8 @@ def named_models(models: Any) -> dict[str, Any]:
     else:
         alone = not isinstance(models, Sequence) or isinstance(models, str)
         listed = [models] if alone else list(models)
+        for model in listed:  # a name, such as "ETS", is no forecaster and has no name of its own
+            _check_forecasts(model, "got ")
         steps = [last_step(model) for model in listed]
         names = [str(getattr(step, "column_name", type(step).__name__)) for step in steps]
         twice = [name for name, count in Counter(names).items() if count > 1]
@@ -46,20 +49,29 @@ def named_models(models: Any) -> dict[str, Any]:
             )
         if "-lo-" in name or "-hi-" in name:
             raise ValueError(f"names of models must not contain -lo- or -hi-; got {name!r}")
-        methods = (getattr(model, method, None) for method in ("fit", "predict"))
-        if isinstance(model, type) or not all(map(callable, methods)):
-            received = repr(model)
-            if isinstance(model, type):
-                received = f"the class {model.__name__}. Construct it: {model.__name__}()"
-            raise TypeError(
-                "models must be forecasters with fit and predict, such as ARMA(); "
-                f"{name!r} is {received}"
-            )
+        _check_forecasts(model, f"{name!r} is ")
         try:
             clone(model)
         except (TypeError, RuntimeError) as error:
             raise TypeError(f"the model {name!r} cannot be cloned: {error}") from error
     return named
+
+
+def _check_forecasts(model: Any, received: str) -> None:
+    """Refuse a model without `fit` and `predict`, with the way to construct one."""
+    methods = (getattr(model, method, None) for method in ("fit", "predict"))
+    if not isinstance(model, type) and all(map(callable, methods)):
+        return
+    if isinstance(model, type):
+        text, advice = f"the class {model.__name__}", f"Construct it: {model.__name__}()"
+    elif isinstance(model, str) and model in MODELS:
+        text, advice = quote(model), f"Construct it: {model}()"
+    else:
+        text, advice = quote(model), "Give an object of a forecaster"
+    raise TypeError(
+        "models must be forecasters with fit and predict, such as ARMA(); "
+        f"{received}{text}. {advice}"
+    )
 
 
 def reading_arguments(models: Mapping[str, Any]) -> dict[str, Any]:
