@@ -203,7 +203,11 @@ RECURRENT = [
         (lambda: as_para_rnn(LINEAR, 2), TypeError, "Sequential of Linear and ReLU in turn"),
         (lambda: as_para_rnn(ODD[0], 2), TypeError, "Linear and ReLU in turn"),
         (lambda: as_para_rnn(ODD[1], 2), TypeError, "begins and ends with Linear"),
-        (lambda: as_para_rnn(SMALL, 3, 3), ValueError, "inputs of the network, 4; got 3"),
+        (
+            lambda: as_para_rnn(SMALL, 3, 3),
+            ValueError,
+            "divide the inputs of the network, 4; got 3",
+        ),
         (lambda: as_para_rnn(SMALL, 3, 4), ValueError, "one of the 3 steps"),
         (lambda: as_para_rnn(SMALL, 0), ValueError, "length"),
         (lambda: as_para_rnn(SMALL, 4, block_size=1), ValueError, "at least 2"),

@@ -677,8 +677,16 @@ class TestFailures:
             ({"patience": 0}, ValueError, "patience must be a positive integer"),
             ({"random_state": "x"}, TypeError, "random_state must be an integer"),
             ({"callbacks": 3}, TypeError, "callbacks must be a list"),
-            ({"pooling": "sum"}, ValueError, r"one of \('last', 'mean', 'max'\); got 'sum'"),
-            ({"pooling": "mean", "many_to_many": True}, ValueError, "pooling is for one target"),
+            (
+                {"pooling": "sum"},
+                ValueError,
+                r"pooling must be one of \('last', 'mean', 'max'\); got 'sum'",
+            ),
+            (
+                {"pooling": "mean", "many_to_many": True},
+                ValueError,
+                "pooling is for one target per sample",
+            ),
             ({"device": "abacus"}, ValueError, "device must be .* got 'abacus'"),
         ],
     )

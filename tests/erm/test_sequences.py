@@ -208,7 +208,10 @@ REFUSED = {
         "Input X contains NaN: 1 values are not finite, the first at sample 4, step 1, input 1",
     ),
     "NaN of a table": (at((5, 2), np.nan, TABLE), "the first at sample 5, step 2, input 0"),
-    "infinity": (inside((4, 3, 1), -np.inf), "contains infinity.*sample 4, step 3, input 1"),
+    "infinity": (
+        inside((4, 3, 1), -np.inf),
+        "Input X contains infinity.*sample 4, step 3, input 1",
+    ),
     "None in a list": ([[None, 1], [2]], "Input X contains NaN.*sample 0, step 0"),
 }
 

@@ -154,7 +154,7 @@ class TestLabels:
             (
                 np.array(["a", np.nan] * 4, object),
                 ValueError,
-                "label everywhere; 4 .* 1. Drop these samples$",
+                "a label everywhere; 4 are missing, the first at sample 1. Drop these samples$",
             ),
             ([0, 1, np.nan, 0, 0, 1, 1, 1], ValueError, "NaN: 1 targets .* at sample 2"),
             (np.array([["a", "b"]] * 8), ValueError, "should be a 1d array"),
