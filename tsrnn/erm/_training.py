@@ -161,26 +161,16 @@ def counted(weight: np.ndarray, sequences: Sequences, many_to_many: bool) -> np.
 
 
 class Batch(NamedTuple):
-    """Batch of samples, padded to the longest.
+    """Batch of samples, padded to the longest."""
 
-    Attributes
-    ----------
-    x : Tensor of shape (B, T, d_in)
-    lengths : integer Tensor of shape (B,), or None for equal lengths
-    target : Tensor of shape (B, k) or (B, T, k); classes without k
-    weight : Tensor of shape (B,) or (B, T), zero after the end of a sequence
-    n_targets : int, or integer Tensor of shape () or (R,)
-        Number of targets, whatever their weight; a tensor in batches of many networks, of shape
-        (R,) if the samples of R networks are stacked.
-    bounds : tuple of Tensor of shape (k,), optional
-        Least and largest output of a network among many, or of each sample.
-    """
-
-    x: Tensor
-    lengths: Tensor | None
-    target: Tensor
-    weight: Tensor
+    x: Tensor  # (B, T, d_in)
+    lengths: Tensor | None  # integers, (B,)
+    target: Tensor  # (B, k) or (B, T, k)
+    weight: Tensor  # (B,) or (B, T)
+    # () or (R,), number of targets, whatever their weight; a tensor in batches of many networks, of
+    # shape (R,) if the samples of R networks are stacked
     n_targets: int | Tensor
+    # (k,), least and largest output of a network among many, or of each sample
     bounds: tuple[Tensor, Tensor] | None = None
 
     def to(self, device: torch.device) -> Batch:

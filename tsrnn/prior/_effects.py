@@ -96,30 +96,22 @@ class ColumnEffects:
     """Regression of U units on columns, where a unit is one target of one series.
 
     Coefficients are those of the scaled columns, in the units of the target or of its logarithm.
-
-    Attributes
-    ----------
-    location, scale : ndarray of shape (p,)
-        In-sample mean and standard deviation of each column of the design matrix.
-    alike : str
-        Scale on which series have similar effects: "changes" for multiples of their mean change,
-        "units" of the data, or "logarithms" for factors.
-    widening : ndarray of shape (U,)
-        Factor of the interval widths for the degrees of freedom used by the coefficients.
-    share : ndarray of shape (n_terms,)
-        Share of each term in the sum of the in-sample variances of the terms.
-    panel : PanelPrior or None
-        Coefficients given static columns; None if they do not depend on these.
     """
 
     terms: tuple[Term, ...]
-    location: np.ndarray
-    scale: np.ndarray
+    # location, scale: in-sample mean and standard deviation of each column of the design matrix
+    location: np.ndarray  # (p,)
+    scale: np.ndarray  # (p,)
+    # scale on which series have similar effects: "changes" for multiples of their mean change,
+    # "units" of the data, or "logarithms" for factors
     alike: str
     coefficient: np.ndarray  # (U, p)
     covariance: np.ndarray  # (U, p, p)
+    # (U,), factor of the interval widths for the degrees of freedom used by the coefficients
     widening: np.ndarray
+    # (n_terms,), share of each term in the sum of the in-sample variances of the terms
     share: np.ndarray
+    # coefficients given static columns; None if they do not depend on these
     panel: PanelPrior | None = None
 
     @property
