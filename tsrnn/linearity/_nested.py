@@ -159,10 +159,7 @@ def nested_sizes(
 ) -> tuple[int, int, int, int]:
     """Check blocks and block size of the smaller and of the larger network.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is not legal, or the networks are not nested.
+    A TypeError or ValueError refuses sizes that are not legal, or networks that are not nested.
     """
     small_size = block_size if null_block_size is None else null_block_size
     small_size = positive_integer("null_block_size", small_size)

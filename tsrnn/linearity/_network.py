@@ -24,10 +24,6 @@ class Network:
 
     .. math:: m_t = c + \sum_i \phi_i y_{t-i} + \sum_j \theta_j e_{t-j} + \sum_k \gamma_k' h_{k,t},
         \qquad h_{k,t} = \tanh(W_k h_{k,t-1} + U_k x_t + b_k)
-
-    Parameters
-    ----------
-    p, q, n_inputs, blocks, block_size : int
     """
 
     p: int
@@ -92,12 +88,8 @@ def residuals_and_jacobian(
     .. math:: \partial h_t = (1 - h_t^2) \odot
         (W \partial h_{t-1} + (\partial W) h_{t-1} + (\partial U) x_t + \partial b)
 
-    Parameters
-    ----------
-    params : ndarray of shape (k, N)
-    y : ndarray of shape (T, N)
-    first : int
-        Row of the first residual; states and residuals are zero before it.
+    Parameters have shape (k, N), series (T, N). Row `first` has the first residual; states and
+    residuals are zero before it.
     """
     const, ar, ma, W, U, b, gamma = network.parts(params)
     n, N = len(y) - first, y.shape[1]

@@ -12,19 +12,11 @@ from tsrnn.data import Panel, read_panel
 
 
 class Series(NamedTuple):
-    """Series of a frame, one per target.
-
-    Attributes
-    ----------
-    panel : Panel
-    labels : pandas.Index of shape (N,)
-    values : ndarray of shape (N, T)
-        NaN where missing and after the end.
-    """
+    """Series of a frame, one per target."""
 
     panel: Panel
-    labels: pd.Index
-    values: np.ndarray
+    labels: pd.Index  # (N,)
+    values: np.ndarray  # (N, T), NaN where missing and after the end
 
     @classmethod
     def of(cls, df: Any, frame: dict[str, Any]) -> Series:

@@ -187,9 +187,7 @@ class Search(NamedTuple):
     """Ends of the search for N units."""
 
     best: Optimum  # inner parameters, with moving-average roots outside or on the unit circle
-    lower: (
-        np.ndarray
-    )  # (N,) log-likelihood with a lag less on both sides; NaN unless roots are close
+    lower: np.ndarray  # (N,) log-likelihood, a lag less on both sides; NaN unless roots are close
     starts: np.ndarray  # (N,) number of starts
     agreement: np.ndarray  # (N,) number of starts that came close to the highest log-likelihood
     sigma2: np.ndarray | None = None  # (N,) given variance; None to maximise the likelihood

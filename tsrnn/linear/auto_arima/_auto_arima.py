@@ -399,12 +399,7 @@ class AutoARIMA(MeanForecaster):
         return pd.concat(parts, keys=labels, names=[*labels.names, "place"])
 
     def filter(self, df: Any, params: Any) -> AutoARIMA:
-        """Refuse parameters, as AutoARIMA has many models; use `ARMA`.
-
-        Raises
-        ------
-        ValueError
-        """
+        """Raise a ValueError, as AutoARIMA has many models; use `ARMA`."""
         raise ValueError(
             "parameters are those of one model, and AutoARIMA chooses among many. Take "
             "ARMA(order, seasonal_order=...).filter"

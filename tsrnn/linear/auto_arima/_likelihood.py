@@ -35,11 +35,8 @@ Direction = tuple[int, int, list[tuple[int, Any]]]
 class Likelihood:
     """Likelihood of lanes whose state has a given length.
 
-    Parameters
-    ----------
-    lanes : Lanes
-    longest : int
-        Upper bound of the orders p and q of all lanes. The same in many calls compiles few kernels.
+    `longest` bounds the orders p and q of all lanes; with the same bound in many calls few kernels
+    are compiled.
     """
 
     def __init__(self, lanes: Lanes, longest: int) -> None:

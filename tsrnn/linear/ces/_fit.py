@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tsrnn.linear._optimise import Optimum, agreement_of, maximise
 from tsrnn.linear._samples import Sample, scaled_samples
 from tsrnn.linear.ces._likelihood import Likelihood
 from tsrnn.linear.ces._specification import Components, bounds, to_natural
+from tsrnn.linear.ets._search import Search, empty_search
 
 # Share of the interval of alpha0, and alpha1; then the parameters of the season.
 _PAIRS = ((0.3, 1.0), (0.75, 1.02), (0.1, 0.99))
@@ -84,50 +85,14 @@ def samples(
     return scaled_samples(panel, refusals, season=season, known=known)
 
 
-class Search(NamedTuple):
-    """Optima of the search for N units.
-
-    Attributes
-    ----------
-    model : integer array of shape (N,)
-        Model of each unit, by position among the candidates.
-    aicc : array of shape (N, candidates)
-        Corrected criterion of all models; infinite where a model was not fitted.
-    params : array of shape (N, 4 + m)
-        Smoothing parameters, zero if the unit's model lacks them, then coefficients of the
-        exogenous columns of the search.
-    sigma2 : array of shape (N,) or None
-        Given variances of the scaled series; None if estimated.
-    iterations, starts, agreement : integer arrays of shape (N,)
-    converged : boolean array of shape (N,)
-    at_bound : boolean array of shape (N, 4)
-        Parameters on the boundary, always both of a pair.
-    """
-
-    model: np.ndarray
-    aicc: np.ndarray
-    params: np.ndarray
-    sigma2: np.ndarray | None
-    iterations: np.ndarray
-    starts: np.ndarray
-    agreement: np.ndarray
-    converged: np.ndarray
-    at_bound: np.ndarray
-
-
 def search(models: tuple[Components, ...], sample: Sample) -> Search:
     """Fit every model to the series that are long enough, and keep the best.
 
     All models climb a few steps from all starts. Models that may still be the best go on.
     """
-    n, counts = len(sample.units), np.isfinite(sample.values).sum(1)
-    aicc = np.full((n, len(models)), np.inf)
-    iterations, starts, agreement = np.zeros((3, n), np.int64)
-    ends = Search(
-        np.zeros(n, np.int64), aicc, np.full((n, 4 + len(sample.kept)), np.nan), None, iterations,
-        starts, agreement, np.zeros(n, bool), np.zeros((n, 4), bool),
-    )  # fmt: skip
-    able = usable(models, sample)
+    counts, able = np.isfinite(sample.values).sum(1), usable(models, sample)
+    ends = empty_search(len(counts), len(models), 4 + len(sample.kept))
+    aicc = ends.aicc
     _place_exact_fits(models, sample, ends, able)
     promised, climbs, varies = aicc.copy(), [], np.isinf(aicc).all(1)
     for number, model in enumerate(models):
@@ -151,7 +116,7 @@ def search(models: tuple[Components, ...], sample: Sample) -> Search:
         pairs = np.zeros((len(best), 4), bool)
         pairs[:, :k] = climb.best.at_bound[best, :k]
         pairs = pairs.reshape(-1, 2, 2).any(2).repeat(2, 1)
-        ends.at_bound[units] = pairs & (np.arange(4) < k)
+        ends.at_bound[units, :4] = pairs & (np.arange(4) < k)
         for whole, part in (
             (ends.iterations, climb.best.iterations), (ends.starts, climb.starts),
             (ends.agreement, climb.agreement), (ends.converged, climb.best.converged),
@@ -191,23 +156,13 @@ def _place_exact_fits(
 
 @dataclass(frozen=True, eq=False)
 class Climb:
-    """Searches of one model, each for one of some series.
-
-    Attributes
-    ----------
-    model : Components
-    series : integer ndarray of shape (N,)
-    best : Optimum
-        Highest optimum of all starts.
-    starts, agreement : integer ndarrays of shape (N,)
-        Number of starts, and of those that agree on the optimum.
-    """
+    """Searches of one model, each for one of some series."""
 
     model: Components
-    series: np.ndarray
-    best: Optimum
-    starts: np.ndarray
-    agreement: np.ndarray
+    series: np.ndarray  # (N,)
+    best: Optimum  # highest optimum of all starts
+    starts: np.ndarray  # (N,), number of starts
+    agreement: np.ndarray  # (N,), starts that agree on the optimum
 
     @classmethod
     def begun(cls, model: Components, rows: np.ndarray, series: np.ndarray, most: int) -> Climb:

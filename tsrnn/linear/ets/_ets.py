@@ -80,35 +80,16 @@ _NUMBERS = 2**20  # in the paths of a batch: arrays of a step fit into the secon
 
 @dataclass(frozen=True)
 class ETSFamily(Family):
-    """Models of exponential smoothing; each unit takes the best.
-
-    Attributes
-    ----------
-    models : tuple of Components
-    n_targets : int
-        Targets of a series, each a unit.
-    n_simulations : int
-        Paths per unit for intervals without a known variance.
-    random_state : Any
-        Seed of these paths.
-    region : {"slow", "usual", "admissible"}
-        Region of the smoothing parameters.
-    decomposed : bool
-        Whether initial states come from a decomposition instead of being estimated.
-    left_out : int
-        Rows of the season of the frequency if it is too long, else 0.
-    regressors : tuple of str
-        Exogenous columns, shared by all models.
-    """
+    """Models of exponential smoothing; each unit, a target of a series, takes the best."""
 
     models: tuple[Components, ...]
     n_targets: int = 1
-    n_simulations: int = 2000
-    random_state: Any = None
-    region: str = REGIONS[0]
-    decomposed: bool = False
-    left_out: int = 0
-    regressors: tuple[str, ...] = ()
+    n_simulations: int = 2000  # paths per unit, for intervals without a known variance
+    random_state: Any = None  # seed of these paths
+    region: str = REGIONS[0]  # of the smoothing parameters
+    decomposed: bool = False  # initial states come from a decomposition, not estimated
+    left_out: int = 0  # rows of the season of the frequency if it is too long, else 0
+    regressors: tuple[str, ...] = ()  # exogenous columns, shared by all models
 
     guarantee: ClassVar[str] = (
         "Asymptotic, the model and its parameters taken as known. Holds if the model is right and "

@@ -176,37 +176,18 @@ def inferred(
 
 
 class Part(NamedTuple):
-    """Units of one model at their optima.
-
-    Attributes
-    ----------
-    model : Components
-    likelihood : Likelihood
-    units : integer array of shape (n,)
-    params : array of shape (n, size)
-        All natural parameters of the recursion, of the scaled series.
-    sigma2 : array of shape (n,)
-        Variance of the scaled series.
-    value : array of shape (n,)
-        Log-likelihood in the units of the data.
-    scale : array of shape (n, size + 1)
-        Units of the parameters and of sigma2.
-    centre : array of shape (n,)
-        Centre subtracted from the series, and so from their levels.
-    free, places : integer arrays
-        Parameters that the model has, sigma2 included, and their positions in the family.
-    """
+    """Units of one model at their optima."""
 
     model: Components
     likelihood: Likelihood
-    units: np.ndarray
-    params: np.ndarray
-    sigma2: np.ndarray
-    value: np.ndarray
-    scale: np.ndarray
-    centre: np.ndarray
-    free: np.ndarray
-    places: np.ndarray
+    units: np.ndarray  # (n,)
+    params: np.ndarray  # (n, size), all natural parameters, of the scaled series
+    sigma2: np.ndarray  # (n,), of the scaled series
+    value: np.ndarray  # (n,), log-likelihood in the units of the data
+    scale: np.ndarray  # (n, size + 1), units of the parameters and of sigma2
+    centre: np.ndarray  # (n,), subtracted from the series, and so from their levels
+    free: np.ndarray  # parameters that the model has, sigma2 included
+    places: np.ndarray  # their positions in the family
 
 
 def parts(

@@ -30,9 +30,9 @@ from tsrnn.linear.ets._search import (
     Highest,
     Search,
     embedded,
-    empty_search,
     highest_optimum,
     nested_models,
+    nothing_fitted,
     usable,
 )
 from tsrnn.linear.ets._specification import Components
@@ -63,7 +63,7 @@ def search_within(
     `decomposed` fixes the states before the first row at those of a decomposition.
     """
     counts, able = np.isfinite(sample.values).sum(1), usable(models, sample)
-    ends = empty_search(models, len(counts))
+    ends = nothing_fitted(models, len(counts))
     best = np.full(len(counts), np.inf)
     known: dict[tuple[bool, bytes], dict[tuple[Components, str], Highest]] = {}
     for number, model in enumerate(models):
@@ -99,15 +99,8 @@ def search_within(
 class Climb:
     """Search for the optimum of one model of N series.
 
-    Parameters
-    ----------
-    model : Components
-    values : array of shape (N, T) or (N, T, 1 + k)
-        Scaled series, exogenous columns behind.
-    region : {"slow", "usual", "admissible"}
-    decomposed : bool
-    known : dict, optional
-        Cache of optima of the same series, by model and region.
+    Values (N, T) or (N, T, 1 + k) are scaled, with exogenous columns behind. `known` caches optima
+    of the same series by model and region.
     """
 
     def __init__(

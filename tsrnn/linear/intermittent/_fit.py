@@ -25,19 +25,11 @@ CUSTOMARY = 0.1  # smoothing parameters of a series without demand
 
 @dataclass(frozen=True, eq=False)
 class Sample(SeriesArrays):
-    """Series of similar length, scaled.
+    """Series of similar length, scaled."""
 
-    Attributes
-    ----------
-    units : integer ndarray of shape (N,)
-    values : ndarray of shape (N, T)
-        Mean size one; NaN where missing and after the end.
-    scale : ndarray of shape (N,)
-    """
-
-    units: np.ndarray
-    values: np.ndarray
-    scale: np.ndarray
+    units: np.ndarray  # (N,)
+    values: np.ndarray  # (N, T), of mean size one; NaN where missing and after the end
+    scale: np.ndarray  # (N,)
 
 
 def samples(panel: Panel) -> Iterator[tuple[Sample | None, dict[int, str]]]:
@@ -84,23 +76,12 @@ def first_states(method: str, values: np.ndarray, initial: str) -> np.ndarray:
 
 
 class Ends(NamedTuple):
-    """Optima of the search for N units.
+    """Optima of the search for N units."""
 
-    Attributes
-    ----------
-    params : array of shape (N, 5)
-        Parameters of the scaled series. A series without demand has size 1, which does not enter
-        the likelihood.
-    iterations : integer array of shape (N,)
-    converged : boolean array of shape (N,)
-    at_bound : boolean array of shape (N, 5)
-        On a bound of the search, not fixed.
-    """
-
-    params: np.ndarray
-    iterations: np.ndarray
-    converged: np.ndarray
-    at_bound: np.ndarray
+    params: np.ndarray  # (N, 5), of the scaled series; size 1 without demand
+    iterations: np.ndarray  # (N,)
+    converged: np.ndarray  # (N,)
+    at_bound: np.ndarray  # (N, 5), on a bound of the search, not fixed
 
 
 def search(

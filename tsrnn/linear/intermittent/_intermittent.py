@@ -33,21 +33,11 @@ STATES = ("mean", "first", "estimated")
 
 @dataclass(frozen=True)
 class IntermittentFamily(Family):
-    """One method for intermittent demand.
+    """One method for intermittent demand; a unit is a target of a series."""
 
-    Attributes
-    ----------
-    method : {"croston", "sba", "sbj", "tsb"}
-    initial : {"mean", "first", "estimated"}
-    alpha, beta : float or None
-        Given smoothing parameters; None if estimated.
-    n_targets : int
-        Targets of a series, each a unit.
-    """
-
-    method: str
-    initial: str = "mean"
-    alpha: float | None = None
+    method: str  # a key of TITLES
+    initial: str = "mean"  # of STATES
+    alpha: float | None = None  # given smoothing parameters; None if estimated
     beta: float | None = None
     n_targets: int = 1
 

@@ -48,27 +48,14 @@ NAMES = ("level", "alpha", "theta", "sigma2")
 
 
 class Choices(NamedTuple):
-    """Arguments of a theta model.
+    """Arguments of a theta model."""
 
-    Attributes
-    ----------
-    theta : float or None
-        None to estimate it.
-    dynamic : bool
-    seasonal : {"auto", "none", "add", "mul"}
-    period : int
-    estimated : bool
-        Whether the level before the first row is estimated.
-    regressors : tuple of str
-        Exogenous columns.
-    """
-
-    theta: float | None
+    theta: float | None  # None to estimate it
     dynamic: bool
     seasonal: str
     period: int
-    estimated: bool
-    regressors: tuple[str, ...] = ()
+    estimated: bool  # the level before the first row is a parameter
+    regressors: tuple[str, ...] = ()  # exogenous columns
 
     @property
     def free(self) -> np.ndarray:
@@ -100,31 +87,16 @@ class Choices(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sample(SeriesArrays):
-    """Series of similar length, adjusted and scaled.
+    """Series of similar length, adjusted and scaled."""
 
-    Attributes
-    ----------
-    units : integer array of shape (N,)
-    values : array of shape (N, T)
-        Begin with the first value, mean size one; NaN where missing and after the end.
-    scale : array of shape (N,)
-    first : integer array of shape (N,)
-        Row of the first value.
-    kind, statistic : arrays of shape (N,)
-    indices : array of shape (N, m)
-        See `Season`.
-    columns : Columns or None
-        Exogenous columns from the first value on, divided by a multiplicative season.
-    """
-
-    units: np.ndarray
-    values: np.ndarray
-    scale: np.ndarray
-    first: np.ndarray
-    kind: np.ndarray
-    statistic: np.ndarray
-    indices: np.ndarray
-    columns: Columns | None = None
+    units: np.ndarray  # (N,)
+    values: np.ndarray  # (N, T), from the first value on, of mean size one; NaN after the end
+    scale: np.ndarray  # (N,)
+    first: np.ndarray  # (N,), row of the first value
+    kind: np.ndarray  # (N,), as the following of `Season`
+    statistic: np.ndarray  # (N,)
+    indices: np.ndarray  # (N, m)
+    columns: Columns | None = None  # from the first value on, over a multiplicative season
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -271,33 +243,18 @@ def _refusals(choices: Choices, values: np.ndarray, n_columns: int) -> dict[int,
 
 
 class Search(NamedTuple):
-    """Optima of the search for N units, for scaled series.
+    """Optima of the search for N units, for scaled series."""
 
-    Attributes
-    ----------
-    params : array of shape (N, 3)
-        Level, alpha and theta.
-    sigma2 : array of shape (N,) or None
-        Given variances; None if estimated.
-    line : array of shape (N, 2)
-        A and B of the line through all rows.
-    iterations, starts, agreement : integer arrays of shape (N,)
-    converged : boolean array of shape (N,)
-    at_bound, unidentified : boolean arrays of shape (N, 3)
-    slopes : array of shape (N, k)
-        Coefficients of exogenous columns.
-    """
-
-    params: np.ndarray
-    sigma2: np.ndarray | None
-    line: np.ndarray
-    iterations: np.ndarray
+    params: np.ndarray  # (N, 3), level, alpha and theta
+    sigma2: np.ndarray | None  # (N,) given variances; None if estimated
+    line: np.ndarray  # (N, 2), A and B of the line through all rows
+    iterations: np.ndarray  # (N,), as the next three
     starts: np.ndarray
     agreement: np.ndarray
     converged: np.ndarray
-    at_bound: np.ndarray
-    unidentified: np.ndarray
-    slopes: np.ndarray
+    at_bound: np.ndarray  # (N, 3)
+    unidentified: np.ndarray  # (N, 3)
+    slopes: np.ndarray  # (N, k), coefficients of exogenous columns
 
 
 def search(choices: Choices, sample: Sample) -> Search:

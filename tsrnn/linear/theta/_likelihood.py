@@ -46,36 +46,21 @@ Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
 
 
 class Best(NamedTuple):
-    """Least-squares lambda and c at some alpha.
+    """Least-squares lambda and c at some alpha, for N series."""
 
-    Attributes
-    ----------
-    start, share, square : arrays of shape (N,)
-        Lambda, c and the sum of squares.
-    limited, bounded, identified : boolean arrays of shape (N,)
-        Whether lambda is on a bound, whether the share is, and whether the share is identified.
-    """
-
-    start: np.ndarray
-    share: np.ndarray
-    square: np.ndarray
-    limited: np.ndarray
-    bounded: np.ndarray
-    identified: np.ndarray
+    start: np.ndarray  # lambda
+    share: np.ndarray  # c
+    square: np.ndarray  # sum of squares
+    limited: np.ndarray  # lambda is on a bound
+    bounded: np.ndarray  # the share is on a bound
+    identified: np.ndarray  # the share is identified
 
 
 class Likelihood:
-    """Likelihood of N series.
+    """Likelihood of N series, adjusted and scaled, beginning with a value.
 
-    Parameters
-    ----------
-    values : array of shape (N, T)
-        Adjusted and scaled, beginning with a value; NaN where missing and after the end.
-    dynamic : bool
-    theta : float or None
-        None to estimate it.
-    estimated : bool
-        Whether the level before the first row is estimated.
+    Values (N, T) are NaN where missing and after the end. Without `theta` it is estimated; with
+    `estimated`, so is the level before the first row.
     """
 
     def __init__(
@@ -231,16 +216,10 @@ def with_ends(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 class Moments(NamedTuple):
-    """Derivatives of the log-likelihood by level, alpha, theta and sigma2.
+    """Derivatives of the log-likelihood by level, alpha, theta and sigma2."""
 
-    Attributes
-    ----------
-    gradient : array of shape (N, 4)
-    hessian, opg, information : arrays of shape (N, 4, 4)
-    """
-
-    gradient: np.ndarray
-    hessian: np.ndarray
+    gradient: np.ndarray  # (N, 4)
+    hessian: np.ndarray  # (N, 4, 4), as the following
     opg: np.ndarray
     information: np.ndarray
 

@@ -56,14 +56,7 @@ NO_LIMIT = "what tells of the level before the first row does not grow with the 
 
 @dataclass(frozen=True)
 class ThetaFamily(Family):
-    """Theta models at given arguments.
-
-    Attributes
-    ----------
-    choices : Choices
-    n_targets : int
-        Targets of a series, each a unit.
-    """
+    """Theta models at given arguments; a unit is a target of a series."""
 
     choices: Choices
     n_targets: int = 1
