@@ -12,13 +12,13 @@ from tsrnn.linear import ETS
 from tsrnn.linear.ets._reduced_form import is_admissible, polynomials
 from tsrnn.linear.ets._specification import Components
 
+from .examples import seasonal as seasonal_series
+
 SHAPES = [("none", False), ("add", False), ("add", True)]
 
 
-def quarterly(n=60, seed=0):
-    rng, t = np.random.default_rng(seed), np.arange(n)
-    values = 80 + 0.4 * t + 7 * np.cos(np.pi * t / 2) + rng.normal(size=n).cumsum()
-    return pd.Series(values, pd.date_range("2000-01", periods=n, freq="QS"), name="y")
+def quarterly(seed=0):
+    return seasonal_series(60, seed, level=80, slope=0.4, wave=7)
 
 
 def discount_roots(model, alpha, beta, gamma, phi):

@@ -12,6 +12,9 @@ from tsrnn import recurrence_features
 from tsrnn.datasets import load_elec_equip
 from tsrnn.linear import ETS
 
+from .examples import ets_peer, ets_values
+from .examples import seasonal as example
+
 LINEAR = [
     (error, trend, damped, seasonal)
     for error in ("add", "mul")
@@ -21,10 +24,7 @@ LINEAR = [
 
 
 def quarterly(n=60, seed=0):
-    """Return a positive series with a trend and a season of four."""
-    rng, t = np.random.default_rng(seed), np.arange(n)
-    values = 80 + 0.4 * t + 7 * np.cos(np.pi * t / 2) + rng.normal(size=n).cumsum()
-    return pd.Series(values, pd.date_range("2000-01", periods=n, freq="QS"), name="y")
+    return example(n, seed, level=80, slope=0.4, wave=7)
 
 
 def fitted(error, trend, damped, seasonal, series=None, **arguments):
@@ -147,17 +147,9 @@ class TestComponents:
     def test_are_those_of_statsmodels(self, error, trend, damped, seasonal):
         series = quarterly()
         model = fitted(error, trend, damped, seasonal, series)
-        row = model.params_.iloc[0]
-        peer = ETSModel(
-            series, error, None if trend == "none" else trend, damped,
-            None if seasonal == "none" else seasonal, 4 if seasonal != "none" else None,
-        )  # fmt: skip
-        values = [row[name] for name in ("alpha", "beta", "gamma", "phi") if name in row]
-        values += [row[name] for name in ("level", "trend") if name in row]
-        if seasonal == "add":
-            season = [row[f"season[{i}]"] for i in (1, 2, 3)]
-            values += [-sum(season), *season[::-1]]
-        expected, frame = peer.smooth(values), model.components()
+        values = ets_values(model.params_.iloc[0])
+        expected = ets_peer(series, error, trend, damped, seasonal).smooth(values)
+        frame = model.components()
         np.testing.assert_allclose(frame["level"], expected.level, rtol=1e-9)
         for name, part in (("trend", trend), ("season", seasonal)):
             if part == "none":
