@@ -16,8 +16,9 @@ import tsrnn
 from tsrnn.linear import ARMA
 from tsrnn.linear.arma import _seasonal_fit
 from tsrnn.linear.arma._fast_filter import solution
-from tsrnn.linear.arma._seasonal import _divide, lanes_of
+from tsrnn.linear.arma._seasonal import Lanes, _divide
 from tsrnn.linear.arma._seasonal_fit import SeasonalLikelihood, fit_lanes
+from tsrnn.linear.arma._specification import Form
 
 from .examples import AIRLINE
 
@@ -192,7 +193,10 @@ class TestLikelihood:
         w = np.diff(Y)[12:] - np.diff(Y)[:-12]
         scale, orders = w.std(), np.array([(0, 1, 0, 1), (2, 0, 1, 0), (1, 1, 0, 1)])
         series = np.zeros(3, dtype=int)
-        lanes = lanes_of(w[:, None] / scale, np.array([len(w)]), series, orders, 12)
+        form = Form(2, 1, P=1, Q=1, m=12)
+        free = np.array([[0, 0, 1, 0, 1], [1, 1, 0, 1, 0], [1, 0, 1, 0, 1]], dtype=bool)
+        none = np.zeros((len(w), 0, 1))
+        lanes = Lanes(form, w[:, None] / scale, none, np.array([len(w)]), series, free)
         best = fit_lanes(lanes)
         assert (best.params[~lanes.free] == 0).all()
         for value, (p, q, P, Q) in zip(best.value, orders, strict=True):

@@ -203,31 +203,6 @@ class Lanes:
         return Evaluation(value, gradient, curvature)
 
 
-def lanes_of(
-    u: Array,
-    n_obs: Array,
-    series: Array,
-    orders: Array,
-    m: int,
-    X: Array | None = None,
-    means: Array | None = None,
-) -> Lanes:
-    """Lanes of any series and orders.
-
-    Differenced series u (T, S) have variance about one. `orders` (N, 4) are (p, q, P, Q) of each
-    lane. Columns X of the mean are ones for a constant and regressors, by default none; `means`
-    (N, n_mean) masks those that a lane has. Other arguments are as in `Lanes` and `Form`.
-    """
-    X = np.zeros((len(u), 0, 1)) if X is None else X
-    p, q, P, Q = (int(most) for most in orders.max(0))
-    form = Form(p, q, X.shape[1], P=P, Q=Q, m=m)
-    means = np.ones((len(orders), X.shape[1]), dtype=bool) if means is None else means
-    lags = [
-        np.arange(most) < order[:, None] for most, order in zip((p, q, P, Q), orders.T, strict=True)
-    ]
-    return Lanes(form, u, X, n_obs, series, np.column_stack([means, *lags]))
-
-
 def stationary(form: Form, params: Array) -> Array:
     """Mask (N,) of lanes with a stationary autoregression, in both factors."""
     _, ar, _, seasonal_ar, _ = form.parts(params.T)

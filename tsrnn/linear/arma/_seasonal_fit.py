@@ -342,7 +342,8 @@ def seasonal_optimum(
     if len(units) and (form.q or form.Q):
         nested = _nested_optima(prepared, likelihood, units)
         lags = form.p, form.q, form.P, form.Q
-        starts = [nested[smaller].params for smaller in _one_less(lags)]
+        one_less = [(*lags[:i], lag - 1, *lags[i + 1 :]) for i, lag in enumerate(lags) if lag]
+        starts = [nested[order].params for order in one_less]
         starts += [_highest_below(nested, lags).params, *_corners(form, best.params[units])]
         many = np.tile(units, len(starts))
         more = _climbed(
@@ -431,11 +432,6 @@ def _highest_below(optima: dict[tuple[int, ...], Optimum], order: tuple[int, ...
     ]
     together = Optimum(*(np.concatenate(part) for part in zip(*inner, strict=True)))
     return _highest(together, len(inner[0].value))
-
-
-def _one_less(lags: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Orders with one lag less of one kind."""
-    return [(*lags[:i], lag - 1, *lags[i + 1 :]) for i, lag in enumerate(lags) if lag]
 
 
 def _free(form: Form, order: tuple[int, ...]) -> np.ndarray:

@@ -14,13 +14,13 @@ from tsrnn.contract import (
     FittedData,
     choice,
     flag,
-    frequency_defaults,
     positive_integer,
     unit_index,
     with_intervals,
     with_shared_arguments,
 )
 from tsrnn.data import Panel, quote
+from tsrnn.linear._arguments import season_length
 from tsrnn.linear._as_rnn import Recursion
 from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._estimates import Estimates
@@ -286,17 +286,8 @@ class AutoARIMA(MeanForecaster):
         differences begins at the first d + m D consecutive observations. The choice interpolates.
     cov_type : str, default "hessian"
         Kind of standard errors, as in `ARMA`; they ignore the choice of the orders.
-    parameter_uncertainty : bool, default True
-        Widen intervals for k parameters estimated from n rows: Student's t with n - k degrees of
-        freedom, and the final prediction error, (n + k) / (n - k) times the variance.
-    outliers : {"pulse"} or None
-        "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing values. Up to
-        a constant this is the likelihood with a pulse in the row and a flat prior on its size.
-        `tsrnn.prior.find_outliers` finds them in the target, with effects of columns included.
-        `outliers_` lists them, and level shifts, which are not skipped. `update` and
-        `predict_rolling` keep gross errors in new rows.
-    intervals : {"model", "conformal"}
-        Intervals of the model, or conformal ones from rolling forecasts of the last rows.
+    parameter_uncertainty, outliers, intervals
+        As in `ARMA`.
     horizon, id_col, time_col, freq, strict, support, random_state, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
@@ -417,12 +408,7 @@ class AutoARIMA(MeanForecaster):
         max_d, max_D = (
             _order(name, getattr(arguments, name), most=2) for name in ("max_d", "max_D")
         )
-        length = arguments.season_length
-        if length is None:
-            period = frequency_defaults(data.layout).season
-            period = period if period <= LONGEST_SEASON else 1
-        else:
-            period = positive_integer("season_length", length)
+        period = season_length(arguments.season_length, data, LONGEST_SEASON)
         if period == 1:  # no season
             D = max_D = P = Q = 0
         regressors = tuple(str(name) for name in data.exog_names)

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
+from itertools import compress, product
 
 import numpy as np
 
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates, aicc_penalty
+from tsrnn.linear._estimates import (
+    EXACT,
+    PERFECT,
+    Estimates,
+    aicc_penalty,
+    deferred,
+    search_messages,
+)
 from tsrnn.linear._family import Arrays, CannotFitError, variance_factor
-from tsrnn.linear._optimise import Optimum, agreement_of, maximise
+from tsrnn.linear._optimise import Optimum, maximise
 from tsrnn.linear._samples import Sample, scaled_samples
 from tsrnn.linear.ces._likelihood import Likelihood
 from tsrnn.linear.ces._specification import Components, bounds, to_natural
-from tsrnn.linear.ets._search import Search, empty_search
+from tsrnn.linear.ets._search import Search, empty_search, highest_of
 
 # Share of the interval of alpha0, and alpha1; then the parameters of the season.
 _PAIRS = ((0.3, 1.0), (0.75, 1.02), (0.1, 0.99))
@@ -182,10 +188,7 @@ class Climb:
             np.column_stack([smoothing, slopes]),
             lower=lower, upper=upper, scoring=SCORING, tol=TOLERANCE, max_iter=most,
         )  # fmt: skip
-        reached = ends.value.reshape(count, n)
-        first = reached.argmax(0) * n + np.arange(n)
-        best = Optimum(*(part[first] for part in ends))
-        return cls(model, series, best, np.isfinite(reached).sum(0), agreement_of(reached))
+        return cls(model, series, *highest_of(ends, n))
 
     def select(self, chosen: np.ndarray) -> Climb:
         """Select searches by position."""
@@ -305,24 +308,21 @@ def inferred(
     fixed[exact] = True
     messages = tuple(
         (EXACT,)
-        if is_exact
-        else _messages([name for name, on in zip(names, bounded, strict=False) if on], converged)
-        for bounded, converged, is_exact in zip(
-            ends.at_bound, ends.converged.tolist(), exact.tolist(), strict=True
+        if exact[i]
+        else search_messages(
+            {"On the boundary of the stable region": list(compress(names, ends.at_bound[i]))},
+            bool(ends.converged[i]),
         )
+        for i in range(n)
     )
     n_obs = np.isfinite(sample.values).sum(1)
     n_params = np.array([model.n_params for model in models])[ends.model] + len(sample.kept)
-    derivatives: Any = Deferred(_derivatives, models, k, sample, ends, scaled_sigma2)
     estimates = Estimates(
         names=names,
         params=params,
         loglik=loglik,
         n_obs=n_obs,
-        gradient=derivatives,
-        hessian=derivatives,
-        opg=derivatives,
-        information=derivatives,
+        **deferred(_derivatives, models, k, sample, ends, scaled_sigma2),
         iterations=ends.iterations,
         converged=ends.converged,
         fixed=fixed,
@@ -377,16 +377,3 @@ def places_of(models: tuple[Components, ...], sample: Sample) -> tuple[int, list
     """Number of smoothing parameters of all models, and positions of the coefficients."""
     smoothing = max(len(model.names) for model in models)
     return smoothing, [smoothing + place for place in sample.kept]
-
-
-def _messages(on_boundary: list[str], converged: bool) -> tuple[str, ...]:
-    """Warnings about one unit."""
-    lines = []
-    if on_boundary:
-        lines.append(
-            f"On the boundary of the stable region: {', '.join(on_boundary)}. These have no "
-            "standard errors, and those of the others take them as known."
-        )
-    if not converged:
-        lines.append("The likelihood was not maximised to tolerance.")
-    return tuple(lines)

@@ -19,7 +19,7 @@ import numpy as np
 
 from tsrnn.linear._estimates import PERFECT, aicc_penalty
 from tsrnn.linear._family import CannotFitError
-from tsrnn.linear._optimise import Evaluation, Optimum, agreement_of, maximise, solve_positive
+from tsrnn.linear._optimise import Evaluation, Optimum, maximise, solve_positive
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.arma._polynomials import partial_autocorrelations
 from tsrnn.linear.ets._likelihood import Likelihood, to_natural
@@ -30,6 +30,7 @@ from tsrnn.linear.ets._search import (
     Highest,
     Search,
     embedded,
+    highest_of,
     highest_optimum,
     nested_models,
     nothing_fitted,
@@ -136,12 +137,9 @@ class Climb:
                 max_iter=STEPS,
             )  # fmt: skip
             at, iterations = ends.params, iterations + ends.iterations
-        reached = ends.value.reshape(count, n)
-        first = reached.argmax(0) * n + np.arange(n)
-        best = Optimum(*(part[first] for part in ends._replace(iterations=iterations)))
+        highest = highest_of(ends._replace(iterations=iterations), n)
         if self.of_roots:
-            best.at_bound[:, :4] |= self._held_back(best)[:, None]
-        highest = Highest(best, np.isfinite(reached).sum(0), agreement_of(reached))
+            highest.best.at_bound[:, :4] |= self._held_back(highest.best)[:, None]
         self._known[self.model, self.region] = highest
         return highest
 

@@ -157,6 +157,14 @@ class Highest(NamedTuple):
         return Highest(best, self.starts + other.starts, agreement)
 
 
+def highest_of(ends: Optimum, n: int) -> Highest:
+    """Highest ends of the climbs of n series, start by start."""
+    reached = ends.value.reshape(-1, n)
+    first = reached.argmax(0) * n + np.arange(n)
+    best = Optimum(*(part[first] for part in ends))
+    return Highest(best, np.isfinite(reached).sum(0), agreement_of(reached))
+
+
 def highest_optimum(
     model: Components,
     values: np.ndarray,
@@ -228,12 +236,8 @@ def embedded(
 
 def climb(model: Components, values: np.ndarray, starts: np.ndarray, region: str) -> Highest:
     """Climb from starts (S, N, k), and keep the highest optimum of each series."""
-    count, n = starts.shape[:2]
     ends = climbs(model, values, starts, *bounds(model, region))
-    reached = ends.value.reshape(count, n)
-    first = reached.argmax(0) * n + np.arange(n)
-    best = Optimum(*(part[first] for part in ends))
-    return Highest(best, np.isfinite(reached).sum(0), agreement_of(reached))
+    return highest_of(ends, starts.shape[1])
 
 
 def climbs(

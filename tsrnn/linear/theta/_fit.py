@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
+from tsrnn.linear._estimates import EXACT, PERFECT, Estimates, deferred, search_messages
 from tsrnn.linear._family import variance_factor
 from tsrnn.linear._optimise import agreement_of, maximise
 from tsrnn.linear._regressors import (
@@ -398,20 +399,27 @@ def inferred(
         fixed[:, places] = False
     fixed[exact] = True
     n_params = np.full(n, choices.fewest(len(sample.kept))) if choices.regressors else None
-    derivatives: Any = Deferred(_derivatives, choices, sample, ends, line, sigma2, units)
     estimates = Estimates(
         names=choices.names,
         params=natural,
         loglik=loglik - n_obs * np.log(scale),
         n_obs=n_obs,
-        gradient=derivatives,
-        hessian=derivatives,
-        opg=derivatives,
-        information=derivatives,
+        **deferred(_derivatives, choices, sample, ends, line, sigma2, units),
         iterations=ends.iterations,
         converged=ends.converged,
         fixed=fixed,
-        messages=tuple((EXACT,) if exact[i] else _messages(ends, i) for i in range(n)),
+        messages=tuple(
+            (EXACT,)
+            if exact[i]
+            else search_messages(
+                {
+                    "On the boundary": list(compress(NAMES, ends.at_bound[i])),
+                    "Not identified": list(compress(NAMES, ends.unidentified[i])),
+                },
+                bool(ends.converged[i]),
+            )
+            for i in range(n)
+        ),
         starts=ends.starts,
         agreement=ends.agreement,
         n_params=n_params,
@@ -476,18 +484,3 @@ def _derivatives_with_columns(
     gradient = (turn @ parts.pop("gradient")[:, :, None])[:, :, 0]
     matrices = {name: turn @ part @ turn.swapaxes(1, 2) for name, part in parts.items()}
     return {"gradient": gradient, **matrices}
-
-
-def _messages(ends: Search, i: int) -> tuple[str, ...]:
-    """Warnings about one unit."""
-    lines = []
-    for what, places in (("On the boundary", ends.at_bound), ("Not identified", ends.unidentified)):
-        names = [name for name, here in zip(NAMES, places[i], strict=False) if here]
-        if names:
-            lines.append(
-                f"{what}: {', '.join(names)}. These have no standard errors, and those of the "
-                "others take them as known."
-            )
-    if not ends.converged[i]:
-        lines.append("The likelihood was not maximised to tolerance.")
-    return tuple(lines)
