@@ -9,13 +9,18 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import choice, positive_integer, seed_of
-from tsrnn.linearity._network import Fits, Network, fit, grow, residuals_and_jacobian, simulate
+from tsrnn.linearity._network import (
+    CANDIDATES,
+    Fits,
+    Network,
+    fit,
+    grow,
+    residuals_and_jacobian,
+    simulate,
+)
 from tsrnn.linearity._null import LinearModel, linear_model
 from tsrnn.linearity._recursive import EXPLODED
 from tsrnn.linearity._result import LinearityTest
-
-CANDIDATES = 50  # draws of new states; the best are starts
-ITERATIONS = 50  # most of a fit, the same for the data and simulated series
 
 
 def nested_test(
@@ -200,11 +205,11 @@ def likelihood_ratio(
     rng = np.random.default_rng(seed)  # data and simulated series have the same candidates
     first, M = len(series) - len(model.residuals), series.shape[1]
     start = np.concatenate(model.coefficients())
-    fits = fit(path[0], np.repeat(start[:, None], M, axis=1), series, first, ITERATIONS)
+    fits = fit(path[0], np.repeat(start[:, None], M, axis=1), series, first)
     before = fits
     for small, large in pairwise(path):
         before = fits
-        fits = grow(small, fits, large, series, first, n_starts, CANDIDATES, ITERATIONS, rng)
+        fits = grow(small, fits, large, series, first, n_starts, rng)
     return before, fits, float((before.converged & fits.converged).mean())
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tsrnn.linear._as_rnn import padded
 from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.arma._fast_filter import adjoint, innovations
@@ -58,13 +59,6 @@ def factor_derivatives(form: Form, params: Array, d_phi: Array, d_theta: Array) 
             crossed = d[form.m * j : form.m * j + len(lags)]
             d_lags += sign * coefficient * crossed
             d_seasonal[j - 1] = d[form.m * j - 1] + sign * (lags * crossed).sum(0)
-    return result
-
-
-def padded(coefficients: Array, r: int) -> Array:
-    """Pad coefficients with zeros to (r, N)."""
-    result = np.zeros((r, coefficients.shape[1]))
-    result[: len(coefficients)] = coefficients[:r]
     return result
 
 

@@ -33,7 +33,6 @@ from tsrnn.linear.arma._specification import Form, Specification
 
 _COMPLEX = 1e-30  # imaginary step of complex-step derivatives, exact to rounding
 _STEP = 1e-5  # of differences of exact gradients, in parameters of standardised series
-_START = 0.1  # of every coefficient: at zero the gradients by both sides are the same
 _SIGNS = (1, -1, 1, -1)  # of phi, theta, Phi and Theta as coefficients of an AR
 _FURTHEST = 9.0  # coordinate 3e-8 from the circle, beyond which only rounding changes
 _MOST = 0.95  # largest partial autocorrelation of a start
@@ -210,36 +209,6 @@ class SeasonalLikelihood:
         relative = dF * (weight / F)[:, None]
         information += 0.5 * np.einsum("tin,tjn->nij", relative, relative)
         return Evaluation(value, gradient, information)
-
-
-def fit_lanes(
-    lanes: Lanes,
-    start: np.ndarray | None = None,
-    *,
-    exact: bool = True,
-    tol: float = 1e-12,
-    max_iter: int = 200,
-) -> Optimum:
-    """Maximum likelihood estimates of all lanes in one batch.
-
-    The conditional likelihood, with a presample of zero, is about 5 times as fast as the `exact`
-    one. `tol` bounds the squared gradient in standard errors, and so the gap in log-likelihood.
-    More than 20 iterations are needed only if roots cancel or tend to the unit circle. Parameters
-    that a lane does not have keep their starting value, by default 0.
-    """
-    if start is None or not exact:
-        if start is None:
-            start = np.where(lanes.free, _START, 0.0)
-            start[:, : lanes.form.n_mean] = 0.0
-        # A start of the exact likelihood need not be a conditional optimum.
-        slack, most = (1e-2, 12) if exact else (tol, min(max_iter, 60))
-        conditional = maximise(
-            lanes.conditional, start, scoring=most, newton=0.0, tol=slack, max_iter=most
-        )
-        if not exact:
-            return conditional
-        start = inside(lanes.form, conditional.params)
-    return climb_inside(lanes.exact, lanes.form, lanes.free, start, tol=tol, max_iter=max_iter)
 
 
 def climb_inside(
@@ -491,11 +460,13 @@ def _conditional_ends(
     many = Lanes(lanes.form, lanes.u, lanes.X, lanes.n_obs, units, free[:, first:])
     # Strong coefficients of several lags need not be stationary together.
     stack = inside(lanes.form, np.concatenate(starts)[:, first:])
+    # A start of the exact likelihood need not be a conditional optimum.
+    tol, most = (1e-2, 12) if likelihood.spec.exact else (1e-12, 60)
+    ends = maximise(
+        many.conditional, stack, scoring=most, newton=0.0, tol=tol, max_iter=most
+    ).params
     if likelihood.spec.exact:
-        ends = fit_lanes(many, stack, exact=False, tol=1e-2, max_iter=12).params
         ends = inside(lanes.form, ends)
-    else:
-        ends = fit_lanes(many, stack, exact=False).params
     if likelihood.gaps:
         ends = np.column_stack([prepared.mean[units], ends])
     return ends

@@ -21,7 +21,7 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Panel, quote
 from tsrnn.linear._arguments import season_length
-from tsrnn.linear._as_rnn import Recursion
+from tsrnn.linear._as_rnn import Recursion, padded
 from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units
@@ -113,7 +113,7 @@ class AutoARIMAFamily(Family):
         for family, numbers, params in self._groups(units):
             part, _ = self._part(panel, numbers)
             state = family.filter(part, Units(params, {}), steps[numbers // self.n_targets])
-            memory[numbers] = _wide(state["memory"][:, 0], memory.shape[1])
+            memory[numbers] = padded(state["memory"][:, 0].T, memory.shape[1]).T
         return {"memory": memory.reshape(panel.n_series, self.n_targets, -1)}
 
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
@@ -128,7 +128,7 @@ class AutoARIMAFamily(Family):
             after = family.advance(
                 before, part, Units(params, {}), steps[numbers // self.n_targets]
             )
-            memory[numbers] = _wide(after["memory"][:, 0], memory.shape[1])
+            memory[numbers] = padded(after["memory"][:, 0].T, memory.shape[1]).T
         return {"memory": memory.reshape(state["memory"].shape)}
 
     def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
@@ -231,11 +231,6 @@ class AutoARIMAFamily(Family):
             exog=panel.exog[rows],
         )
         return part, places
-
-
-def _wide(state: np.ndarray, width: int) -> np.ndarray:
-    """Pad states (n, size) with zeros to (n, width)."""
-    return np.pad(state, ((0, 0), (0, width - state.shape[1])))
 
 
 def order_title(order: np.ndarray, period: int) -> str:

@@ -16,11 +16,12 @@ import numpy as np
 import torch
 
 from tsrnn.kernels import Cell, variants
+from tsrnn.linear._as_rnn import padded
 from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.arma._cells import Fields, as_tensor
 from tsrnn.linear.arma._fast_filter import solution
-from tsrnn.linear.arma._seasonal import Lanes, multiplied, padded, stationary
+from tsrnn.linear.arma._seasonal import Lanes, multiplied, stationary
 from tsrnn.linear.arma._specification import Form
 
 _STEP = 1e-6  # of numerical differences, in coefficients of standardised series

@@ -350,10 +350,8 @@ def _derivatives(
         units = np.flatnonzero((ends.model == number) & np.isfinite(sigma2))
         if not len(units):
             continue
-        likelihood, at = (
-            Likelihood(model, sample.sized.rows, units),
-            (ends.params[units], sigma2[units]),
-        )
+        likelihood = Likelihood(model, sample.sized.rows, units)
+        at = ends.params[units], sigma2[units]
         slope, opg, information = likelihood.moments(*at)
         of_columns = places_of(models, sample)[1]
         places, free = [*range(len(model.names)), *of_columns, k - 1], len(model.names)
