@@ -215,12 +215,6 @@ class TestBadSeries:
         constant = [[5.1, 0, 0, 0], [5.1, 0, 0, 0], [1e9, 0, 0, 0]]
         np.testing.assert_allclose(ours.params[[1, 2, 6]], constant, rtol=1e-15)
 
-    def test_all_of_them(self, fit_arma):
-        with pytest.raises(
-            ValueError, match="no series could be fitted; series 0, 1: .* the series has 3"
-        ):
-            fit_arma(MIXED, "c", np.ones((2, 3)))
-
     def test_collinear_regressors(self, fit_arma):
         rng = np.random.default_rng(8)
         x = rng.normal(size=(2, 50, 2))

@@ -25,13 +25,13 @@ def aicc_penalty(n_obs: np.ndarray, k: np.ndarray | int) -> np.ndarray:
 
 
 def search_messages(
-    held: dict[str, list[str]], converged: bool, *others: str, known: str = "them"
+    fixed: dict[str, list[str]], converged: bool, *others: str, known: str = "them"
 ) -> tuple[str, ...]:
-    """Warnings about a unit: held parameters by reason, `others`, and a search that broke off."""
+    """Warnings about a unit: fixed parameters by reason, `others`, and an unfinished search."""
     lines = [
         f"{reason}: {', '.join(names)}. These have no standard errors, and those of the others "
         f"take {known} as known."
-        for reason, names in held.items()
+        for reason, names in fixed.items()
         if names
     ]
     unfinished = [] if converged else ["The likelihood was not maximised to tolerance."]

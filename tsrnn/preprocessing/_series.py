@@ -30,11 +30,9 @@ class Series(NamedTuple):
 
     def period(self, period: int | None) -> int:
         """Return the rows of a season, by frequency if None."""
-        return (
-            frequency_defaults(self.panel.layout).season
-            if period is None
-            else positive_integer("period", period)
-        )
+        if period is None:
+            return frequency_defaults(self.panel.layout).season
+        return positive_integer("period", period)
 
     def season(self, period: int | None) -> int:
         """Return the rows of a season, at least two."""

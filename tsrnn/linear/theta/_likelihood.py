@@ -210,8 +210,9 @@ def beginning(level: np.ndarray, line: np.ndarray | None) -> np.ndarray:
     return state
 
 
-def with_ends(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Inputs (N, T, 2) of the cell of a row."""
+def with_ends(values: np.ndarray, lengths: np.ndarray | None = None) -> np.ndarray:
+    """Inputs (N, T, 2) of the cell of a row, for series of `lengths` (N,), by default whole."""
+    lengths = np.full(len(values), values.shape[1]) if lengths is None else lengths
     return np.stack([values, np.arange(values.shape[1]) < lengths[:, None]], 2)
 
 
@@ -226,7 +227,7 @@ class Moments(NamedTuple):
 
 def squares(values: np.ndarray, params: np.ndarray, line: np.ndarray | None) -> np.ndarray:
     """Sums of squared errors (N,) at level, alpha and theta (N, 3)."""
-    lanes = Lanes(with_ends(values, np.full(len(values), values.shape[1])))
+    lanes = Lanes(with_ends(values))
     first = beginning(params[:, 0], line)
     cell = row_cell(line is None)
     return sums(cell, lanes, params, first, terms=("square_error",), order=0).value[0]
@@ -243,7 +244,7 @@ def moments(
 
     A level that is not `estimated` moves with theta.
     """
-    lanes = Lanes(with_ends(values, np.full(len(values), values.shape[1])))
+    lanes = Lanes(with_ends(values))
     level, theta = STATE.index("level"), params[:, 2]
     d_initial, dd_initial = {(level, 0): np.ones(len(params))}, {}
     if not estimated:

@@ -191,7 +191,7 @@ class Regression:
         line = None
         if not self._dynamic:
             line = np.stack([part[:, -1] for part in lines(rows)], 1)
-        inputs = np.ascontiguousarray(with_ends(rows, np.full(len(rows), rows.shape[1])))
+        inputs = np.ascontiguousarray(with_ends(rows))
         first = beginning(level, line)
         table = paths(
             row_cell(self._dynamic), inputs, cell, first, d_cell, d_initial, fields=("error",)
