@@ -42,12 +42,6 @@ def test_a_fit_is_that_of_statsmodels(fitted, series):
     assert "ARMA(2, 1)" in str(fitted.summary())
 
 
-def test_exact_loglik_of_given_parameters(given, series):
-    oracle = ARIMA(series.to_numpy(), order=(2, 0, 1))
-    assert given.loglik_["y"] == pytest.approx(oracle.loglike(list(PARAMS.values())), rel=1e-11)
-    assert given.bse_.isna().all(axis=None)
-
-
 def test_a_unit_that_cannot_be_fitted_costs_no_other(series):
     frame = pd.DataFrame({"good": series, "bad": np.nan})
     frame.iloc[:3, 1] = [1.0, 3.0, 2.0]
@@ -163,37 +157,32 @@ class TestDynamics:
             ARMA((0, 0)).fit(series).recurrent_blocks()
 
 
-class TestRefusals:
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            ({"order": (1, 1, 1), "trend": "c"}, "differencing removes"),
-            ({"order": (1, 2, 1), "trend": "t"}, "differencing removes"),
-            ({"order": (1, 1, 1), "trend": "ct"}, "differencing removes"),
-            ({"order": (1, -1)}, "integers of at least 0"),
-            ({"order": (13, 0)}, "up to 12 lags"),
-            ({"order": (0, 7)}, "a moving average up to 6"),
-            ({"order": (1, 1), "trend": "linear"}, "trend must be"),
-            ({"likelihood": "css"}, "likelihood must be"),
-            ({"likelihood": "conditional", "missing": "keep"}, "needs likelihood='exact'"),
-            ({"horizon": 0}, "horizon must be"),
-        ],
-    )
-    def test_of_arguments(self, series, arguments, message):
-        with pytest.raises(ValueError, match=message):
-            ARMA(**arguments).fit(series)
+@pytest.mark.parametrize(
+    ("arguments", "params", "message"),
+    [
+        ({"order": (1, 1, 1), "trend": "c"}, None, "differencing removes"),
+        ({"order": (1, 2, 1), "trend": "t"}, None, "differencing removes"),
+        ({"order": (1, 1, 1), "trend": "ct"}, None, "differencing removes"),
+        ({"order": (1, -1)}, None, "integers of at least 0"),
+        ({"order": (13, 0)}, None, "up to 12 lags"),
+        ({"order": (0, 7)}, None, "a moving average up to 6"),
+        ({"order": 2}, None, "order must be"),
+        ({"order": (1, 1), "trend": "linear"}, None, "trend must be"),
+        ({"likelihood": "css"}, None, "likelihood must be"),
+        ({"likelihood": "conditional", "missing": "keep"}, None, "needs likelihood='exact'"),
+        ({"horizon": 0}, None, "horizon must be"),
+        ({}, [0.0, 1.1, 0.0, 1.0], "params must have"),
+        ({}, [0.0, 0.5, 0.0, -1.0], "params must have"),
+    ],
+)
+def test_refusals(series, arguments, params, message):
+    model = ARMA(**arguments)
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.fit(series) if params is None else model.filter(series, params)
 
-    def test_of_an_order_that_is_none(self, series):
-        with pytest.raises(TypeError, match="order must be"):
-            ARMA(order=2).fit(series)
 
-    def test_of_parameters(self, series):
-        for params in ([0.0, 1.1, 0.0, 1.0], [0.0, 0.5, 0.0, -1.0]):
-            with pytest.raises(ValueError, match="params must have"):
-                ARMA((1, 1)).filter(series, params)
-
-    def test_of_forecasts_without_the_future_of_regressors(self, series):
-        frame = pd.DataFrame({"y": series, "x": np.arange(200.0) % 7})
-        model = ARMA((1, 0), target="y").fit(frame)
-        with pytest.raises(ValueError, match="not known ahead are \\['x'\\]"):
-            model.predict(3)
+def test_forecasts_need_the_future_of_regressors(series):
+    frame = pd.DataFrame({"y": series, "x": np.arange(200.0) % 7})
+    model = ARMA((1, 0), target="y").fit(frame)
+    with pytest.raises(ValueError, match="not known ahead are \\['x'\\]"):
+        model.predict(3)

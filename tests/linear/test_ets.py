@@ -12,6 +12,9 @@ from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from tsrnn.linear.ets import ETS
 
+from .examples import ets_peer, ets_values
+from .examples import seasonal as quarterly
+
 KINDS = ("none", "add", "mul")
 CLASSES = [
     (error, trend, damped, seasonal)
@@ -23,30 +26,17 @@ CLASSES = [
 PERIOD = 4
 
 
-def monthly(n: int = 48, seed: int = 0) -> pd.Series:
-    """Trend, season and noise, positive."""
-    rng = np.random.default_rng(seed)
-    t = np.arange(n)
-    values = 60 + 0.3 * t + 6 * np.cos(np.pi * t / 2) + rng.normal(size=n).cumsum()
-    return pd.Series(values, pd.date_range("2000-01", periods=n, freq="QS"), name="y")
-
-
-def parameters(trend: str, damped: bool, seasonal: str) -> dict[str, float]:
+def parameters(error, trend, damped, seasonal):
     """Parameters in the interior of the region, by name."""
-    params = {"alpha": 0.3}
-    if trend != "none":
-        params["beta"] = 0.1
-    if seasonal != "none":
-        params["gamma"] = 0.2
-    if damped:
-        params["phi"] = 0.9
-    params["level"] = 60.0
-    if trend != "none":
-        params["trend"] = 0.2 if trend == "add" else 1.004
+    params = {"alpha": 0.3, "beta": 0.1, "gamma": 0.2, "phi": 0.9, "level": 60.0}
+    params["trend"] = 0.2 if trend == "add" else 1.004
+    lacks = {"beta": trend == "none", "trend": trend == "none", "gamma": seasonal == "none"}
+    lacks["phi"] = not damped
+    params = {name: value for name, value in params.items() if not lacks.get(name)}
     for i, value in enumerate((0.06, 0.0, -0.05), 1):
         if seasonal != "none":
             params[f"season[{i}]"] = 60 * value if seasonal == "add" else 1 + value
-    return params | {"sigma2": 1.5}
+    return params | {"sigma2": 1.5 if error == "add" else 4e-4}
 
 
 def by_loop(y, error, trend, damped, seasonal, params):
@@ -80,20 +70,23 @@ def by_loop(y, error, trend, damped, seasonal, params):
     return np.array(means), loglik
 
 
-def model_of(error: str, trend: str, damped: bool, seasonal: str) -> ETS:
-    return ETS(error, trend, seasonal, damped=damped)
-
-
 @pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), CLASSES)
 def test_given_parameters_have_the_likelihood_of_the_equations(error, trend, damped, seasonal):
-    """`filter` has the log-likelihood and the fitted values of a plain loop."""
-    series, params = monthly(), parameters(trend, damped, seasonal)
-    if error == "mul":
-        params["sigma2"] = 4e-4
+    """`filter` has the log-likelihood, its gradient and the fitted values of a plain loop."""
+    series, params = quarterly(48), parameters(error, trend, damped, seasonal)
     means, loglik = by_loop(series.to_numpy(), error, trend, damped, seasonal, params)
-    model = model_of(error, trend, damped, seasonal).filter(series, params)
+    model = ETS(error, trend, seasonal, damped).filter(series, params)
     np.testing.assert_allclose(model.loglik_.iloc[0], loglik, rtol=1e-10)
     np.testing.assert_allclose(model.fittedvalues().to_numpy().ravel(), means, rtol=1e-10)
+    gradient = []
+    for name, value in params.items():
+        step = 1e-5 * (value if name == "sigma2" else max(abs(value), 0.1))
+        ends = [
+            by_loop(series.to_numpy(), error, trend, damped, seasonal, params | {name: moved})[1]
+            for moved in (value + step, value - step)
+        ]
+        gradient.append((ends[0] - ends[1]) / (2 * step))
+    np.testing.assert_allclose(model.estimates_.gradient[0], gradient, rtol=2e-5, atol=2e-4)
 
 
 @pytest.mark.parametrize(
@@ -105,42 +98,11 @@ def test_given_parameters_have_the_likelihood_of_statsmodels(error, trend, dampe
     With a multiplicative season statsmodels divides by the level after the row, Hyndman et al. by
     that ahead of it: another model.
     """
-    series, params = monthly(), parameters(trend, damped, seasonal)
-    peer = ETSModel(
-        series, error, None if trend == "none" else trend, damped,
-        None if seasonal == "none" else seasonal, PERIOD if seasonal != "none" else None,
-    )  # fmt: skip
-    values = [params[name] for name in ("alpha", "beta", "gamma", "phi") if name in params]
-    values += [params[name] for name in ("level", "trend") if name in params]
-    if seasonal == "add":
-        season = [params[f"season[{i}]"] for i in (1, 2, 3)]
-        values += [-sum(season), *season[::-1]]  # the last first
-    expected = peer.smooth(values)
-    errors = np.asarray(expected.resid)
-    params["sigma2"] = float(np.mean(errors**2))
-    model = model_of(error, trend, damped, seasonal).filter(series, params)
+    series, params = quarterly(48), parameters(error, trend, damped, seasonal)
+    expected = ets_peer(series, error, trend, damped, seasonal).smooth(ets_values(params))
+    params["sigma2"] = float(np.mean(np.asarray(expected.resid) ** 2))
+    model = ETS(error, trend, seasonal, damped).filter(series, params)
     np.testing.assert_allclose(model.loglik_.iloc[0], expected.llf, rtol=1e-9)
-
-
-@pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), CLASSES)
-def test_derivatives_are_those_of_the_likelihood(error, trend, damped, seasonal):
-    """Gradient and Hessian at given parameters against differences of log-likelihoods."""
-    series, params = monthly(), parameters(trend, damped, seasonal)
-    if error == "mul":
-        params["sigma2"] = 4e-4
-    model = model_of(error, trend, damped, seasonal).filter(series, params)
-    names, y = list(params), series.to_numpy()
-
-    def loglik(values):
-        return by_loop(y, error, trend, damped, seasonal, dict(zip(names, values, strict=True)))[1]
-
-    at = np.array([params[name] for name in names])
-    gradient = np.empty(len(at))
-    for i in range(len(at)):
-        step = np.zeros(len(at))
-        step[i] = 1e-5 * max(abs(at[i]), 0.1) if names[i] != "sigma2" else 1e-5 * at[i]
-        gradient[i] = (loglik(at + step) - loglik(at - step)) / (2 * step[i])
-    np.testing.assert_allclose(model.estimates_.gradient[0], gradient, rtol=2e-5, atol=2e-4)
 
 
 def draw(seed: int) -> pd.Series:
@@ -163,11 +125,8 @@ def test_optima_are_not_below_those_of_statsmodels(seed):
     """In a region of the parameters that is ours."""
     series = draw(seed)
     for error, trend, damped, seasonal in PEERS:
-        model = model_of(error, trend, damped, seasonal).set_params(bounds="usual").fit(series)
-        peer = ETSModel(
-            series, error, None if trend == "none" else trend, damped,
-            None if seasonal == "none" else seasonal, PERIOD if seasonal != "none" else None,
-        )  # fmt: skip
+        model = ETS(error, trend, seasonal, damped).set_params(bounds="usual").fit(series)
+        peer = ets_peer(series, error, trend, damped, seasonal)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # where its search does not converge
             theirs = peer.fit(disp=False, maxiter=2000)
@@ -191,9 +150,7 @@ def test_a_trend_that_follows_the_last_rows_is_found_beside_a_slow_one():
 @pytest.mark.parametrize(("error", "trend", "damped", "seasonal"), PEERS)
 def test_missing_rows_have_no_part_in_the_likelihood(error, trend, damped, seasonal):
     """States go on over them; those after the last row are of a plain loop."""
-    series, params = monthly(), parameters(trend, damped, seasonal)
-    if error == "mul":
-        params["sigma2"] = 4e-4
+    series, params = quarterly(48), parameters(error, trend, damped, seasonal)
     gaps = [1, 2, 7, 20, 21, 22, 46, 47]
     holes = series.copy()
     holes.iloc[gaps] = np.nan

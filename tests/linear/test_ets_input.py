@@ -26,72 +26,53 @@ def counts(n=60):
     return months(np.random.default_rng(0).poisson(0.3, n))
 
 
+def with_columns():
+    return walk().rename_axis("ds").reset_index().assign(unique_id="a", x=1.0)
+
+
 def with_infinity():
     series = walk()
     series.iloc[5] = np.inf
     return series
 
 
-REFUSED = {
-    "zeros, multiplicative errors": (
-        counts().to_numpy(), {"error": "mul"},
-        r"ETS\(M, N, N\) needs positive values; the lowest is 0. Take additive components",
-    ),
-    "negative, multiplicative season": (
-        walk() - 60, {"error": "mul", "seasonal": "mul"}, "needs positive values; the lowest is -",
-    ),
-    "negative, multiplicative trend": (
-        walk() - 60, {"trend": "mul", "seasonal": "none"}, "needs positive values",
-    ),
-    "one row": ([3.0], {}, r"ETS\(A, N, N\) needs at least 5 observations; the series has 1"),
-    "four rows": ([3.0, 4, 3, 5], {}, "needs at least 5 observations; the series has 4"),
-    "season longer than the series": (
-        walk(11), {"error": "add", "trend": "none", "seasonal": "add"},
-        r"ETS\(A, N, A\) needs at least 24 observations; the series has 11",
-    ),
-    "nothing observed": (np.full(20, np.nan), {"missing": "keep"}, "the series has 0"),
-    "infinite": (with_infinity(), {"missing": "keep"}, "must be finite; infinite are 1 row"),
-    "gaps": ([np.nan, *range(20)], {"missing": "error"}, "must have no missing values"),
-}  # fmt: skip
+REFUSED = [
+    # series
+    (counts(), {"error": "mul"},
+     r"ETS\(M, N, N\) needs positive values; the lowest is 0. Take additive components"),
+    (walk() - 60, {"error": "mul", "seasonal": "mul"}, "needs positive values; the lowest is -"),
+    (walk() - 60, {"trend": "mul", "seasonal": "none"}, "needs positive values"),
+    (months([3.0]), {}, r"ETS\(A, N, N\) needs at least 5 observations; the series has 1"),
+    (months([3.0, 4, 3, 5]), {}, "needs at least 5 observations; the series has 4"),
+    (walk(11), {"error": "add", "trend": "none", "seasonal": "add"},
+     r"ETS\(A, N, A\) needs at least 24 observations; the series has 11"),
+    (months(np.full(20, np.nan)), {"missing": "keep"}, "the series has 0"),
+    (with_infinity(), {"missing": "keep"}, "must be finite; infinite are 1 row"),
+    (months([np.nan, *range(20)]), {"missing": "error"}, "must have no missing values"),
+    (walk().map("{:.2f} kg".format), {"strict": True}, "must be numeric"),
+    # arguments
+    (walk(), {"error": "A"}, r"error must be one of \('auto', 'add', 'mul'\); got 'A'"),
+    (walk(), {"error": None}, "error must be one of"),
+    (walk(), {"trend": True}, r"trend must be one of \('auto', 'none', 'add', 'mul'\); got True"),
+    (walk(), {"seasonal": 12}, "seasonal must be one of .* got 12"),
+    (walk(), {"damped": "yes"}, "damped must be True or False; got 'yes'"),
+    (walk(), {"trend": "none", "damped": True}, "damped=True needs a trend; got trend='none'"),
+    (walk(), {"season_length": 0}, "season_length must be a positive integer; got 0"),
+    (walk(), {"seasonal": "add", "season_length": 1}, "needs a season of at least two rows"),
+    (walk(), {"bounds": "both"},
+     r"bounds must be one of \('slow', 'usual', 'admissible'\); got 'both'"),
+    (walk(), {"initialization": "known"},
+     r"must be one of \('estimated', 'heuristic'\); got 'known'"),
+    (walk(), {"n_simulations": 0}, "n_simulations must be a positive integer; got 0"),
+    (with_columns(), {"known_ahead": ["z"]},
+     r"known_ahead must name exogenous columns of the data, which are"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_series_that_are_refused(name):
-    values, arguments, message = REFUSED[name]
-    series = values if isinstance(values, pd.Series) else months(values)
-    with pytest.raises(ValueError, match=message):
-        ETS(**arguments).fit(series)
-
-
-ARGUMENTS = [
-    ({"error": "A"}, r"error must be one of \('auto', 'add', 'mul'\); got 'A'"),
-    ({"error": None}, "error must be one of"),
-    ({"trend": True}, r"trend must be one of \('auto', 'none', 'add', 'mul'\); got True"),
-    ({"seasonal": 12}, "seasonal must be one of .* got 12"),
-    ({"damped": "yes"}, "damped must be True or False; got 'yes'"),
-    ({"trend": "none", "damped": True}, "damped=True needs a trend; got trend='none'"),
-    ({"season_length": 0}, "season_length must be a positive integer; got 0"),
-    ({"seasonal": "add", "season_length": 1}, "needs a season of at least two rows"),
-    ({"bounds": "both"}, r"bounds must be one of \('slow', 'usual', 'admissible'\); got 'both'"),
-    ({"initialization": "known"}, r"must be one of \('estimated', 'heuristic'\); got 'known'"),
-    ({"n_simulations": 0}, "n_simulations must be a positive integer; got 0"),
-    ({"known_ahead": ["z"]}, r"known_ahead must name exogenous columns of the data, which are"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "message"), ARGUMENTS)
-def test_arguments_that_are_refused(arguments, message):
-    series = walk()
-    data = series
-    if "known_ahead" in arguments:
-        data = pd.DataFrame({"unique_id": "a", "ds": series.index, "y": series.values, "x": 1.0})
+@pytest.mark.parametrize(("data", "arguments", "message"), REFUSED)
+def test_refusals(data, arguments, message):
     with pytest.raises((TypeError, ValueError), match=message):
         ETS(**arguments).fit(data)
-
-
-def test_text_is_refused():
-    with pytest.raises(TypeError, match="must be numeric"):
-        ETS(strict=True).fit(walk().map("{:.2f} kg".format))
 
 
 def test_an_automatic_choice_leaves_out_what_a_series_cannot_have():
@@ -151,12 +132,8 @@ PARAMS = [
 def test_parameters_that_are_refused(error, trend, params):
     with pytest.raises(ValueError, match="must have sigma2 and phi above zero, smoothing param"):
         ETS(error, trend, "none", damped=False).filter(walk(), params)
-
-
-def test_parameters_of_a_choice_are_refused():
-    model = ETS(seasonal="none").fit(walk())
     with pytest.raises(ValueError, match="parameters are those of one model; got 'auto'"):
-        ETS(seasonal="none").filter(walk(), model.params_.iloc[0])
+        ETS(seasonal="none").filter(walk(), [0.5, 0.1, 0.9, 50, 0.1, 1])
 
 
 EXACT = {
@@ -228,39 +205,6 @@ def test_any_length_and_gaps(n, share, seed, level, period):
     assert str(model.summary())
     row = model.params_.iloc[0]
     assert 0 < row["alpha"] < 1
-
-
-SCALES = [1e-6, 0.1, 3.0, 1e7]
-
-
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10**6), c=st.sampled_from(SCALES), period=st.sampled_from([1, 4]))
-def test_the_scale_of_the_data_does_not_matter(seed, c, period):
-    series = months(30 + np.random.default_rng(seed).normal(size=36).cumsum())
-    arguments = {"season_length": period, "random_state": 0, "n_simulations": 50}
-    one, other = (quiet(ETS(**arguments), part) for part in (series, c * series))
-    assert one.models_.item() == other.models_.item()
-    np.testing.assert_allclose(other.loglik_.item(), one.loglik_.item() - 36 * np.log(c), atol=1e-5)
-    ours, theirs = (model.predict(5, level=[80]).to_numpy() for model in (one, other))
-    np.testing.assert_allclose(theirs, c * ours, rtol=1e-3)
-
-
-@pytest.mark.slow
-@settings(max_examples=25, deadline=None)
-@given(
-    seed=st.integers(0, 10**6), shift=st.sampled_from([-300.0, 40.0, 1000.0]),
-    trend=st.sampled_from(["none", "add"]), period=st.sampled_from([1, 4]),
-)  # fmt: skip
-def test_a_shift_of_the_data_does_not_matter_to_additive_models(seed, shift, trend, period):
-    series = months(30 + np.random.default_rng(seed).normal(size=36).cumsum())
-    seasonal = "add" if period > 1 else "none"
-    arguments = {"damped": False, "season_length": period}
-    one, other = (
-        quiet(ETS("add", trend, seasonal, **arguments), part) for part in (series, series + shift)
-    )
-    np.testing.assert_allclose(other.loglik_.item(), one.loglik_.item(), atol=0.02)
-    ours, theirs = (model.predict(5).to_numpy() for model in (one, other))
-    np.testing.assert_allclose(theirs, ours + shift, atol=0.05 * np.std(series))
 
 
 @pytest.mark.parametrize("arguments", [{"error": "add", "trend": "none"}, {"trend": "add"}])

@@ -12,13 +12,13 @@ from tsrnn.linear import ETS
 from tsrnn.linear.ets._reduced_form import is_admissible, polynomials
 from tsrnn.linear.ets._specification import Components
 
+from .examples import seasonal as seasonal_series
+
 SHAPES = [("none", False), ("add", False), ("add", True)]
 
 
-def quarterly(n=60, seed=0):
-    rng, t = np.random.default_rng(seed), np.arange(n)
-    values = 80 + 0.4 * t + 7 * np.cos(np.pi * t / 2) + rng.normal(size=n).cumsum()
-    return pd.Series(values, pd.date_range("2000-01", periods=n, freq="QS"), name="y")
+def quarterly(seed=0):
+    return seasonal_series(60, seed, level=80, slope=0.4, wave=7)
 
 
 def discount_roots(model, alpha, beta, gamma, phi):
@@ -84,8 +84,7 @@ def test_the_optimum_is_not_below_that_of_the_usual_region(error, trend, damped,
         assert model.loglik_.item() > usual.loglik_.item() - 5e-3
         assert model.converged_.item()
         row = model.params_.iloc[0]
-        params = [[row.get(name, 0.0) for name in ("alpha", "beta", "gamma")]
-                  + [row.get("phi", 1.0)]]  # fmt: skip
+        params = [[*(row.get(name, 0.0) for name in ("alpha", "beta", "gamma")), row.get("phi", 1)]]
         period = 4 if seasonal == "add" else 1
         kind = Components(error, trend, damped, seasonal, period)
         assert is_admissible(kind, np.array(params)).item()
@@ -198,25 +197,14 @@ class TestHeldStates:
             np.testing.assert_allclose(model.loglik_.item(), same.llf, rtol=1e-9)
             assert len(peer.param_names) == 2  # it counts the states as little
 
-    def test_are_below_those_estimated(self):
-        series = quarterly()
-        held = ETS(initialization="heuristic").fit(series)
-        model = ETS(*parts_of(held)).fit(series)
-        assert held.loglik_.item() < model.loglik_.item()
-
-    def test_are_not_compared_with_those_estimated(self):
-        series = quarterly()
-        held = ETS("add", "none", "none", initialization="heuristic").fit(series)
-        model = ETS("add", "add", "none", damped=False).fit(series)
+    def test_are_below_those_estimated_and_not_compared_with_them(self):
+        series, (held, model) = quarterly(), (
+            ETS("add", "add", "none", damped=False, initialization=kind)
+            for kind in ("heuristic", "estimated")
+        )  # fmt: skip
+        assert held.fit(series).loglik_.item() < model.fit(series).loglik_.item()
         with pytest.raises(ValueError, match="likelihood"):
             model.lr_test(held)
-
-
-def parts_of(model):
-    """Return the arguments error, trend and seasonal of the model chosen."""
-    letters = {"N": "none", "A": "add", "M": "mul"}
-    title = model.models_.item().removeprefix("ETS(").removesuffix(")")
-    return [letters[part[0]] for part in title.split(", ")]
 
 
 @pytest.mark.slow

@@ -16,20 +16,15 @@ import tsrnn
 from tsrnn.linear import ARMA
 from tsrnn.linear.arma import _seasonal_fit
 from tsrnn.linear.arma._fast_filter import solution
-from tsrnn.linear.arma._seasonal import _divide, lanes_of
-from tsrnn.linear.arma._seasonal_fit import SeasonalLikelihood, fit_lanes
+from tsrnn.linear.arma._seasonal import Lanes, _divide
+from tsrnn.linear.arma._seasonal_fit import SeasonalLikelihood, climb_inside
+from tsrnn.linear.arma._specification import Form
 
-# Monthly passengers of international airlines 1949-1960, thousands (Box and Jenkins, series G).
-AIRLINE = """
-112 118 132 129 121 135 148 148 136 119 104 118 115 126 141 135 125 149 170 170 158 133 114 140
-145 150 178 163 172 178 199 199 184 162 146 166 171 180 193 181 183 218 230 242 209 191 172 194
-196 196 236 235 229 243 264 272 237 211 180 201 204 188 235 227 234 264 302 293 259 229 203 229
-242 233 267 269 270 315 364 347 312 274 237 278 284 277 317 313 318 374 413 405 355 306 271 306
-315 301 356 348 355 422 465 467 404 347 305 336 340 318 362 348 363 435 491 505 404 359 310 337
-360 342 406 396 420 472 548 559 463 407 362 405 417 391 419 461 472 535 622 606 508 461 390 432
-"""
-Y = np.log(np.array(AIRLINE.split(), float))
+from .examples import AIRLINE
+
+Y = np.log(AIRLINE)
 MONTHS = pd.date_range("1949-01", periods=len(Y), freq="MS")
+AIRLINE_ORDER = {"order": (0, 1, 1), "seasonal_order": (0, 1, 1, 12)}
 ORDERS = [
     ((0, 1, 1), (0, 1, 1, 12)),
     ((2, 1, 0), (1, 1, 0, 12)),
@@ -94,79 +89,69 @@ def dense_loglik(y, model, params):
     return multivariate_normal.logpdf(y[lost:][seen], mean[seen], cov, allow_singular=True)
 
 
+def filtered(order, seasonal, y=Y, **arguments):
+    """Model without a mean filtered at small coefficients, and these."""
+    model = ARMA(order, "n", seasonal_order=seasonal, **arguments)
+    params = parameters(model)
+    return model.filter(frame(y), params), params
+
+
+@pytest.fixture(scope="module")
+def airline():
+    return ARMA(**AIRLINE_ORDER).fit(frame(Y))
+
+
 class TestLikelihood:
     """Values and derivatives at given parameters."""
 
     @pytest.mark.parametrize(("order", "seasonal"), ORDERS)
     def test_statsmodels(self, order, seasonal):
-        model = ARMA(order, trend="n", seasonal_order=seasonal, support="real")
-        params = parameters(model)
-        fitted = model.filter(frame(Y), params)
+        fitted, params = filtered(order, seasonal, support="real")
         there = oracle(Y, order=order, seasonal_order=seasonal)
         assert fitted.loglik_.iloc[0] == pytest.approx(there.loglike(params), abs=1e-8)
         assert list(fitted.params_.columns) == there.param_names
 
     @pytest.mark.parametrize(("order", "seasonal"), ORDERS[:4])
     def test_statsmodels_regressors(self, order, seasonal):
-        rng = np.random.default_rng(1)
-        x, differenced = rng.normal(size=(len(Y), 1)), order[1] + seasonal[1]
+        x, differenced = np.random.default_rng(1).normal(size=len(Y)), order[1] + seasonal[1]
         columns = np.column_stack([np.ones((len(Y), 0 if differenced else 1)), x])
         model = ARMA(order, seasonal_order=seasonal, target="y", known_ahead="x")
         params = np.r_[[0.3] * columns.shape[1], parameters(model)]
-        fitted = model.filter(frame(Y, x=x[:, 0]), params)
+        fitted = model.filter(frame(Y, x=x), params)
         there = oracle(Y, columns, order=order, seasonal_order=seasonal)
         assert fitted.loglik_.iloc[0] == pytest.approx(there.loglike(params), abs=1e-8)
 
     def test_drift(self):
         """The slope of a trend is that of its seasonal differences over a season."""
-        t = np.arange(1.0, len(Y) + 1)
-        model = ARMA((1, 0, 0), "t", seasonal_order=(0, 1, 1, 12))
+        orders = {"order": (1, 0, 0), "seasonal_order": (0, 1, 1, 12)}
+        model = ARMA(trend="t", **orders)
         params = np.r_[0.01, parameters(model)]
-        fitted = model.filter(frame(Y), params)
-        there = oracle(Y, t, order=(1, 0, 0), seasonal_order=(0, 1, 1, 12))
-        assert fitted.loglik_.iloc[0] == pytest.approx(there.loglike(params), abs=1e-8)
+        there = oracle(Y, np.arange(1.0, len(Y) + 1), **orders).loglike(params)
+        assert model.filter(frame(Y), params).loglik_.iloc[0] == pytest.approx(there, abs=1e-8)
 
+    @pytest.mark.few("gaps0", "gaps1", "gaps2", "gaps4-order2")
     @pytest.mark.parametrize(("order", "seasonal"), WRITTEN_OUT)
-    def test_missing(self, order, seasonal):
-        y = Y.copy()
-        y[[40, 41, 60, 75, 143]] = np.nan
-        model = ARMA(order, trend="n", seasonal_order=seasonal, missing="keep")
-        params = parameters(model)
-        fitted = model.filter(frame(y), params)
-        assert fitted.loglik_.iloc[0] == pytest.approx(dense_loglik(y, model, params), abs=1e-7)
-
-    @pytest.mark.few("gaps0", "gaps2-order2")
-    @pytest.mark.parametrize(("order", "seasonal"), WRITTEN_OUT)
-    @pytest.mark.parametrize("gaps", [[1], [0, 1, 3], [1, 5, 60, 143]])
-    def test_begins_with_gaps(self, order, seasonal, gaps):
+    @pytest.mark.parametrize("gaps", [[], [40, 41, 60, 75, 143], [1], [0, 1, 3], [1, 5, 60, 143]])
+    def test_written_out(self, order, seasonal, gaps):
         """The likelihood is that of the rows from the first d + m D observations in a row on."""
         y = Y.copy()
         y[gaps] = np.nan
-        model = ARMA(order, trend="n", seasonal_order=seasonal, missing="keep")
-        params = parameters(model)
-        fitted = model.filter(frame(y), params)
+        fitted, params = filtered(order, seasonal, y, missing="keep" if gaps else "error")
         lost = order[1] + seasonal[1] * seasonal[3]
         runs = [i for i in range(len(y)) if np.isfinite(y[i : i + lost]).all()]
         begin = runs[0] if lost else np.flatnonzero(np.isfinite(y))[0]
-        expected = dense_loglik(y[begin:], model, params)
+        expected = dense_loglik(y[begin:], fitted, params)
         assert fitted.loglik_.iloc[0] == pytest.approx(expected, abs=1e-7)
+        if not begin:
+            return
         left_out = np.isfinite(y[:begin]).sum()
-        assert any(f"before them: {left_out}" in m for m in fitted.messages_.iloc[0]) == (
-            left_out > 0
-        )
+        told = any(f"before them: {left_out}" in text for text in fitted.messages_.iloc[0])
+        assert told == (left_out > 0)
         errors = fitted.residuals().to_numpy().ravel()
         used = np.isfinite(y) & (np.arange(len(y)) >= begin + lost)
         np.testing.assert_array_equal(np.isfinite(errors), used)
-        later = ARMA(order, trend="n", seasonal_order=seasonal, missing="keep")
-        later = later.filter(frame(y[begin:]), params)
+        later, _ = filtered(order, seasonal, y[begin:], missing="keep")
         np.testing.assert_allclose(fitted.predict(5), later.predict(5), rtol=0, atol=1e-10)
-
-    @pytest.mark.parametrize(("order", "seasonal"), WRITTEN_OUT)
-    def test_written_out(self, order, seasonal):
-        model = ARMA(order, trend="n", seasonal_order=seasonal)
-        params = parameters(model, 3)
-        fitted = model.filter(frame(Y), params)
-        assert fitted.loglik_.iloc[0] == pytest.approx(dense_loglik(Y, model, params), abs=1e-7)
 
     @pytest.mark.few("order0", "order1-seasonal1-exact-True", "order2-seasonal2-conditional-False")
     @pytest.mark.parametrize(
@@ -208,8 +193,13 @@ class TestLikelihood:
         w = np.diff(Y)[12:] - np.diff(Y)[:-12]
         scale, orders = w.std(), np.array([(0, 1, 0, 1), (2, 0, 1, 0), (1, 1, 0, 1)])
         series = np.zeros(3, dtype=int)
-        lanes = lanes_of(w[:, None] / scale, np.array([len(w)]), series, orders, 12)
-        best = fit_lanes(lanes)
+        form = Form(2, 1, P=1, Q=1, m=12)
+        free = np.array([[0, 0, 1, 0, 1], [1, 1, 0, 1, 0], [1, 0, 1, 0, 1]], dtype=bool)
+        none = np.zeros((len(w), 0, 1))
+        lanes = Lanes(form, w[:, None] / scale, none, np.array([len(w)]), series, free)
+        # At zero the gradients by both sides are the same.
+        start = np.where(free, 0.1, 0.0)
+        best = climb_inside(lanes.exact, form, free, start)
         assert (best.params[~lanes.free] == 0).all()
         for value, (p, q, P, Q) in zip(best.value, orders, strict=True):
             alone = ARMA((p, 1, q), seasonal_order=(P, 1, Q, 12)).fit(frame(Y))
@@ -220,11 +210,11 @@ class TestLikelihood:
 class TestFit:
     """Optima."""
 
-    def test_airline(self):
-        model = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12)).fit(frame(Y))
+    def test_airline(self, airline):
+        model = airline
         assert model.params_.iloc[0, :2].tolist() == pytest.approx([-0.4018, -0.5569], abs=1e-4)
         assert model.loglik_.iloc[0] == pytest.approx(244.6965, abs=1e-4)
-        there = oracle(Y, order=(0, 1, 1), seasonal_order=(0, 1, 1, 12))
+        there = oracle(Y, **AIRLINE_ORDER)
         hessian = there.nobs * there.hessian(model.params_.to_numpy()[0])
         errors = np.sqrt(np.diag(-np.linalg.inv(hessian)))
         np.testing.assert_allclose(model.bse_.to_numpy()[0], errors, rtol=1e-4)
@@ -235,10 +225,8 @@ class TestFit:
     def test_as_high_as_statsmodels(self, order, seasonal):
         model = ARMA(order, seasonal_order=seasonal).fit(frame(Y))
         trend = None if order[1] + seasonal[1] else "c"
-        there = SARIMAX(
-            Y, order=order, seasonal_order=seasonal, trend=trend, simple_differencing=True
-        ).fit(disp=False, maxiter=500)
-        assert model.loglik_.iloc[0] > there.llf - 1e-4
+        there = SARIMAX(Y, None, order, seasonal, trend, simple_differencing=True)
+        assert model.loglik_.iloc[0] > there.fit(disp=False, maxiter=500).llf - 1e-4
 
     def test_panel(self):
         """Series of a panel, of several lengths, are fitted as each by itself."""
@@ -256,7 +244,7 @@ class TestFit:
     def test_missing_kept(self):
         y = Y.copy()
         y[[50, 90]] = np.nan
-        model = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12), missing="keep").fit(frame(y))
+        model = ARMA(**AIRLINE_ORDER, missing="keep").fit(frame(y))
         params = model.params_.to_numpy()[0]
         top = dense_loglik(y, model, params)
         assert model.loglik_.iloc[0] == pytest.approx(top, abs=1e-7)
@@ -283,7 +271,7 @@ class TestFit:
 
     @pytest.mark.few("error")
     @pytest.mark.parametrize("missing", ["error", "keep"])
-    def test_bad_series(self, missing):
+    def test_bad_series(self, missing, airline):
         """Series that cannot be fitted are named, and the others are as without them."""
         season = np.tile(np.arange(12.0), 12)
         panel = pd.DataFrame(
@@ -297,7 +285,7 @@ class TestFit:
         panel["short"] = np.where(np.arange(144) < 12, Y, np.nan)
         if missing == "error":
             panel = panel.drop(columns="short")
-        model = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12), missing=missing)
+        model = ARMA(**AIRLINE_ORDER, missing=missing)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*could not be fitted.*", UserWarning)
             model.fit(panel)
@@ -306,18 +294,17 @@ class TestFit:
         for name in ("constant", "zero", "season"):
             assert "exactly" in model.messages_[name][0]
             np.testing.assert_allclose(model.predict(12)[name], panel[name].iloc[-12:], atol=1e-9)
-        alone = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12)).fit(frame(Y))
-        np.testing.assert_allclose(
-            model.params_.loc["good"], alone.params_.iloc[0], rtol=1e-5, atol=1e-6
-        )
+        good = model.params_.loc["good"]
+        np.testing.assert_allclose(good, airline.params_.iloc[0], rtol=1e-5, atol=1e-6)
 
-    def test_lr_test(self):
-        large = ARMA((1, 1, 1), seasonal_order=(0, 1, 1, 12)).fit(frame(Y))
-        small = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12)).fit(frame(Y))
-        assert large.lr_test(small)["df"].iloc[0] == 1
-        both = ARMA((1, 1, 0), seasonal_order=(0, 1, 1, 12)).fit(frame(Y))
+    def test_lr_test(self, airline):
+        large, other = (
+            ARMA(order, seasonal_order=(0, 1, 1, 12)).fit(frame(Y))
+            for order in ((1, 1, 1), (1, 1, 0))
+        )
+        assert large.lr_test(airline)["df"].iloc[0] == 1
         with pytest.raises(ValueError, match="nested"):
-            both.lr_test(small)
+            other.lr_test(airline)
 
 
 class TestForecasts:
@@ -326,12 +313,10 @@ class TestForecasts:
     @pytest.mark.few("order1", "order2", "order3", "order4")
     @pytest.mark.parametrize(("order", "seasonal"), ORDERS[:-1])
     def test_statsmodels(self, order, seasonal):
-        model = ARMA(order, trend="n", seasonal_order=seasonal, support="real")
-        params = parameters(model)
-        forecasts = model.filter(frame(Y), params).predict(h=30, level=95)
+        fitted, params = filtered(order, seasonal, support="real")
+        forecasts = fitted.predict(h=30, level=95)
         there = oracle(Y, simple_differencing=False, order=order, seasonal_order=seasonal)
-        there = there.smooth(params)
-        ahead = there.get_forecast(30)
+        ahead = there.smooth(params).get_forecast(30)
         np.testing.assert_allclose(forecasts["y"], ahead.predicted_mean, atol=1e-7)
         half = (forecasts["y-hi-95"] - forecasts["y-lo-95"]) / 2 / 1.959963984540054
         np.testing.assert_allclose(half, ahead.se_mean, atol=1e-7)
@@ -339,17 +324,14 @@ class TestForecasts:
     def test_regressors(self):
         rng = np.random.default_rng(2)
         x = rng.normal(size=len(Y) + 5)
-        model = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12), target="y", known_ahead="x")
+        model = ARMA(**AIRLINE_ORDER, target="y", known_ahead="x")
         params = np.r_[0.02, -0.4, -0.5, 0.0013]
         later = pd.date_range(MONTHS[-1], periods=6, freq="MS")[1:]
         future = pd.DataFrame({"x": x[len(Y) :]}, index=later)
         forecasts = model.filter(frame(Y, x=x[: len(Y)]), params).predict(h=5, X_future=future)
-        there = oracle(Y, x[: len(Y)], False, order=(0, 1, 1), seasonal_order=(0, 1, 1, 12)).smooth(
-            params
-        )
-        np.testing.assert_allclose(
-            forecasts["y"], there.forecast(5, exog=x[len(Y) :, None]), atol=1e-7
-        )
+        there = oracle(Y, x[: len(Y)], False, **AIRLINE_ORDER).smooth(params)
+        expected = there.forecast(5, exog=x[len(Y) :, None])
+        np.testing.assert_allclose(forecasts["y"], expected, atol=1e-7)
 
     def test_update(self):
         """Rows taken in later are as those of the fit, also after gaps."""
@@ -362,10 +344,10 @@ class TestForecasts:
         np.testing.assert_allclose(part.update(frame(y).iloc[100:]).predict(h=15, level=80), whole)
 
     def test_in_sample(self):
-        model = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12))
+        model = ARMA(**AIRLINE_ORDER)
         params = np.r_[-0.4, -0.55, 0.0013]
         residuals = model.filter(frame(Y), params).residuals().to_numpy()[13:, 0]
-        there = oracle(Y, order=(0, 1, 1), seasonal_order=(0, 1, 1, 12)).smooth(params)
+        there = oracle(Y, **AIRLINE_ORDER).smooth(params)
         np.testing.assert_allclose(residuals, there.resid, atol=1e-8)
 
     def test_responses(self):
@@ -419,15 +401,13 @@ class TestForecasts:
         fitted = (data["y"] - model.residuals()["y"]).to_numpy()[25:]
         np.testing.assert_allclose(out[0, 24:-1, 0], fitted, atol=1e-9)
 
-    def test_season_on_the_circle(self):
+    def test_season_on_the_circle(self, airline):
         """The recurrence of the airline model has the twelve roots of a season."""
-        model = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12)).fit(frame(Y))
-        (blocks,) = model.recurrent_blocks()
+        (blocks,) = airline.recurrent_blocks()
         modulus = np.abs(np.linalg.eigvals(blocks["AR"][0]))
         np.testing.assert_allclose(modulus, 1, atol=1e-6)
-        features = tsrnn.recurrence_features(model)
-        assert len(features)
-        roots = model.roots()
+        assert len(tsrnn.recurrence_features(airline))
+        roots = airline.roots()
         assert len(roots) == 13
         np.testing.assert_allclose(roots["modulus"].to_numpy()[1:] ** -12, 0.5569, atol=1e-3)
 
@@ -436,39 +416,25 @@ class TestArguments:
     """What is refused, and how."""
 
     @pytest.mark.parametrize(
-        ("seasonal", "error", "text"),
+        ("arguments", "n", "gaps", "error", "text"),
         [
-            ((1, 1, 1), TypeError, "must be"),
-            ((1, 1, -1, 12), ValueError, "at least 0"),
-            ((1, 1, 1, 1), ValueError, "a season of m"),
-            ((2, 1, 1, 200), ValueError, "lags up to 250"),
+            ({"seasonal_order": (1, 1, 1)}, 144, [], TypeError, "must be"),
+            ({"seasonal_order": (1, 1, -1, 12)}, 144, [], ValueError, "at least 0"),
+            ({"seasonal_order": (1, 1, 1, 1)}, 144, [], ValueError, "a season of m"),
+            ({"seasonal_order": (2, 1, 1, 200)}, 144, [], ValueError, "lags up to 250"),
+            ({"trend": "t"}, 144, [], ValueError, "which differencing removes"),
+            ({}, 20, [], ValueError, r"need at least 27 observations; the series has 20"),
+            ({"missing": "keep"}, 144, range(0, 144, 12), ValueError,
+             "begins at 13 observations in a row, which this"),
+            ({"missing": "keep"}, 134, range(0, 110, 12), ValueError,
+             "the series has 25 from the first 13 in a row on"),
         ],
-    )
-    def test_orders(self, seasonal, error, text):
+    )  # fmt: skip
+    def test_refusals(self, arguments, n, gaps, error, text):
+        y = Y[:n].copy()
+        y[list(gaps)] = np.nan
         with pytest.raises(error, match=text):
-            ARMA((1, 0), seasonal_order=seasonal).fit(frame(Y))
-
-    def test_short_series(self):
-        with pytest.raises(ValueError, match=r"need at least 27 observations; the series has 20"):
-            ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12)).fit(frame(Y[:20]))
-
-    def test_no_complete_season(self):
-        y = Y.copy()
-        y[::12] = np.nan
-        model = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12), missing="keep")
-        with pytest.raises(ValueError, match="begins at 13 observations in a row, which this"):
-            model.fit(frame(y))
-
-    def test_short_after_the_first_complete_season(self):
-        y = Y.copy()
-        y[:110:12] = np.nan
-        model = ARMA((0, 1, 1), seasonal_order=(0, 1, 1, 12), missing="keep")
-        with pytest.raises(ValueError, match="the series has 25 from the first 13 in a row on"):
-            model.fit(frame(y[:134]))
-
-    def test_trend(self):
-        with pytest.raises(ValueError, match="which differencing removes"):
-            ARMA((0, 1, 1), "t", seasonal_order=(0, 1, 1, 12)).fit(frame(Y))
+            ARMA(**AIRLINE_ORDER | arguments).fit(frame(y))
 
     def test_nothing_seasonal(self):
         plain = ARMA((1, 1)).fit(frame(np.diff(Y)))

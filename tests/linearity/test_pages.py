@@ -1,5 +1,7 @@
 """Pages, conclusions and refusals."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,10 +78,9 @@ def test_fitted_arma_with_a_season_and_differences(noise):
     page = linearity_tests(fitted, random_state=0, n_bootstrap=49)
     assert page.model.startswith("Seasonal ARIMA(0, 1, 1)(1, 0, 0)[4]")
     assert page.table["p_value"].between(0, 1).all()
-    with pytest.raises(ValueError, match="without season, differences and drift"):
-        nested_test(fitted)
-    with pytest.raises(ValueError, match="without season, differences and drift"):
-        block_test(fitted, bootstrap="recursive")
+    for test in (nested_test, partial(block_test, bootstrap="recursive")):
+        with pytest.raises(ValueError, match="without season, differences and drift"):
+            test(fitted)
 
 
 def test_orders_fitted_here_are_those_of_a_fitted_arma(noise):
@@ -149,20 +150,26 @@ def test_arguments_that_are_not_legal_are_refused(noise, test, arguments, messag
         test(noise, **arguments)
 
 
-def test_arma_of_many_series_or_with_regressors_is_refused(noise):
-    two = pd.DataFrame({"a": noise, "b": noise[::-1]})
-    with pytest.raises(ValueError, match="fitted to 2"):
-        terasvirta_test(ARMA(order=(1, 0)).fit(two))
-    with pytest.raises(ValueError, match="without regressors"):
-        terasvirta_test(ARMA(order=(1, 0), target="a").fit(two))
-    with pytest.raises(ValueError, match="leave them out"):
-        terasvirta_test(ARMA(order=(1, 0)).fit(two["a"]), lags=1)
+@pytest.mark.parametrize(
+    ("arguments", "columns", "lags", "message"),
+    [({}, ["a", "b"], None, "fitted to 2"),
+     ({"target": "a"}, ["a", "b"], None, "without regressors"), ({}, ["a"], 1, "leave them out")],
+)  # fmt: skip
+def test_other_arma_are_refused(noise, arguments, columns, lags, message):
+    frame = pd.DataFrame({"a": noise, "b": noise[::-1]})[columns]
+    with pytest.raises(ValueError, match=message):
+        terasvirta_test(ARMA(order=(1, 0), **arguments).fit(frame), lags)
 
 
-def test_series_of_two_values_has_no_nonlinear_terms():
-    y = np.random.default_rng(0).integers(0, 2, 100).astype(float)
-    with pytest.raises(ValueError, match="few values that differ"):
-        terasvirta_test(y, lags=1)
+@pytest.mark.parametrize(
+    ("test", "values", "arguments", "message"),
+    [(terasvirta_test, (0.0, 1.0), {}, "few values that differ"),
+     (white_test, (-1.0, 1.0), {"weight_range": 1e9, "hidden_units": 3}, "constant")],
+)  # fmt: skip
+def test_two_values_leave_no_terms(test, values, arguments, message):
+    y = np.random.default_rng(0).choice(values, 100)
+    with pytest.raises(ValueError, match=message):
+        test(y, lags=1, random_state=0, **arguments)
 
 
 def test_arma_of_a_series_with_gaps_or_without_its_data_is_refused(noise, tmp_path):
@@ -175,9 +182,3 @@ def test_arma_of_a_series_with_gaps_or_without_its_data_is_refused(noise, tmp_pa
     (file,) = tmp_path.iterdir()
     with pytest.raises(ValueError, match="does not hold the data"):
         linearity_tests(load(file))
-
-
-def test_hidden_units_that_saturate_are_refused():
-    y = np.random.default_rng(0).choice([-1.0, 1.0], 100)
-    with pytest.raises(ValueError, match="constant"):
-        white_test(y, lags=1, weight_range=1e9, hidden_units=3, random_state=0)

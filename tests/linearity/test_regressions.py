@@ -26,13 +26,15 @@ def lags_of(y, p):
 
 def products(x):
     columns = range(x.shape[1])
-    return np.column_stack(
-        [
-            x[:, list(chosen)].prod(1)
-            for degree in (2, 3)
-            for chosen in itertools.combinations_with_replacement(columns, degree)
-        ]
-    )
+    chosen = [itertools.combinations_with_replacement(columns, degree) for degree in (2, 3)]
+    return np.column_stack([x[:, list(each)].prod(1) for each in itertools.chain(*chosen)])
+
+
+def hidden_components(x):
+    """Second and third principal component of ten hidden units of seed 7."""
+    weights = np.random.default_rng(7).uniform(-2, 2, (x.shape[1] + 1, 10))
+    hidden = 1 / (1 + np.exp(-sm.add_constant(x) @ weights))
+    return sm.multivariate.PCA(hidden).factors[:, 1:3]
 
 
 def nested_regressions(y, x, terms):
@@ -53,12 +55,8 @@ def test_terasvirta_is_the_f_test_of_products_of_lags(y, p):
 
 
 def test_white_is_the_f_test_of_principal_components_of_hidden_units(y):
-    scaled = (y - y.mean()) / y.std(ddof=1)
-    x = lags_of(scaled, 2)
-    weights = np.random.default_rng(7).uniform(-2, 2, (3, 10))
-    hidden = 1 / (1 + np.exp(-sm.add_constant(x) @ weights))
-    components = sm.multivariate.PCA(hidden).factors[:, 1:3]
-    small, large = nested_regressions(y[2:], x, components)
+    x = lags_of((y - y.mean()) / y.std(ddof=1), 2)
+    small, large = nested_regressions(y[2:], x, hidden_components(x))
     F, p_value, _ = large.compare_f_test(small)
     table = white_test(y, lags=2, robust=False, random_state=7).table
     np.testing.assert_allclose(table.loc["F", ["statistic", "p_value"]].tolist(), [F, p_value])
@@ -68,12 +66,7 @@ def test_white_is_the_f_test_of_principal_components_of_hidden_units(y):
 def test_robust_statistics_are_those_of_wooldridge(y, test):
     result = test(y, lags=2, random_state=7)
     x = lags_of((y - y.mean()) / y.std(ddof=1), 2)
-    if test is terasvirta_test:
-        terms = products(x)
-    else:
-        weights = np.random.default_rng(7).uniform(-2, 2, (3, 10))
-        hidden = 1 / (1 + np.exp(-sm.add_constant(x) @ weights))
-        terms = sm.multivariate.PCA(hidden).factors[:, 1:3]
+    terms = products(x) if test is terasvirta_test else hidden_components(x)
     X = sm.add_constant(x)
     e = sm.OLS(y[2:], X).fit().resid
     left = np.column_stack([sm.OLS(column, X).fit().resid for column in terms.T])

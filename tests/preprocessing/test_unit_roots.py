@@ -187,19 +187,15 @@ def test_seasonal_differences():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("count", "arguments", "words"),
     [
-        ({"alpha": 0.2}, "alpha"),
-        ({"test": "pp"}, "test must be"),
-        ({"max_d": 0}, "max_d"),
-        ({"target": "absent"}, "absent"),
+        (ndiffs, {"alpha": 0.2}, "alpha"),
+        (ndiffs, {"test": "pp"}, "test must be"),
+        (ndiffs, {"max_d": 0}, "max_d"),
+        (ndiffs, {"target": "absent"}, "absent"),
+        (nsdiffs, {}, "Give period"),  # a season of one row
     ],
 )
-def test_bad_arguments_are_refused(arguments, words):
+def test_bad_arguments_are_refused(count, arguments, words):
     with pytest.raises((ValueError, TypeError), match=words):
-        ndiffs(series(), **arguments)
-
-
-def test_a_season_of_one_row_is_refused():
-    with pytest.raises(ValueError, match="Give period"):
-        nsdiffs(series())
+        count(series(), **arguments)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from tsrnn.contract import FittedData
+from tsrnn.contract import FittedData, frequency_defaults, positive_integer
 from tsrnn.data import quote
 
 # Far beyond any use, yet small enough to allocate before a check refuses the value.
@@ -39,6 +40,14 @@ def check_season(seasonal: str, period: int, length: Any, data: FittedData) -> N
             f"seasonal={seasonal!r} needs a season of at least two rows; got season_length="
             f"{quote(length)} and the frequency {data.freq!r}"
         )
+
+
+def season_length(length: Any, data: FittedData, longest: float = math.inf) -> int:
+    """Rows of a season: given, or by frequency, where one of more than `longest` rows is none."""
+    if length is not None:
+        return positive_integer("season_length", length)
+    season = frequency_defaults(data.layout).season
+    return season if season <= longest else 1
 
 
 def burn_of(value: Any) -> int:

@@ -24,6 +24,26 @@ def aicc_penalty(n_obs: np.ndarray, k: np.ndarray | int) -> np.ndarray:
     return 2 * k + 2 * k * (k + 1) / np.maximum(n_obs - k - 1, 1)
 
 
+def search_messages(
+    fixed: dict[str, list[str]], converged: bool, *others: str, known: str = "them"
+) -> tuple[str, ...]:
+    """Warnings about a unit: fixed parameters by reason, `others`, and an unfinished search."""
+    lines = [
+        f"{reason}: {', '.join(names)}. These have no standard errors, and those of the others "
+        f"take {known} as known."
+        for reason, names in fixed.items()
+        if names
+    ]
+    unfinished = [] if converged else ["The likelihood was not maximised to tolerance."]
+    return (*lines, *others, *unfinished)
+
+
+def deferred(function: Callable[..., dict[str, np.ndarray]], *args: Any) -> dict[str, Any]:
+    """Fields of `Estimates` with derivatives, computed by ``function(*args)`` on first use."""
+    names = ("gradient", "hessian", "opg", "information")
+    return dict.fromkeys(names, Deferred(function, *args))
+
+
 class Derivatives(NamedTuple):
     """Log-likelihood of one unit at some parameters.
 

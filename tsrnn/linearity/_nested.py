@@ -9,13 +9,18 @@ import numpy as np
 import pandas as pd
 
 from tsrnn.contract import choice, positive_integer, seed_of
-from tsrnn.linearity._network import Fits, Network, fit, grow, residuals_and_jacobian, simulate
+from tsrnn.linearity._network import (
+    CANDIDATES,
+    Fits,
+    Network,
+    fit,
+    grow,
+    residuals_and_jacobian,
+    simulate,
+)
 from tsrnn.linearity._null import LinearModel, linear_model
 from tsrnn.linearity._recursive import EXPLODED
 from tsrnn.linearity._result import LinearityTest
-
-CANDIDATES = 50  # draws of new states; the best are starts
-ITERATIONS = 50  # most of a fit, the same for the data and simulated series
 
 
 def nested_test(
@@ -159,10 +164,7 @@ def nested_sizes(
 ) -> tuple[int, int, int, int]:
     """Check blocks and block size of the smaller and of the larger network.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a size is not legal, or the networks are not nested.
+    A TypeError or ValueError refuses sizes that are not legal, or networks that are not nested.
     """
     small_size = block_size if null_block_size is None else null_block_size
     small_size = positive_integer("null_block_size", small_size)
@@ -203,11 +205,11 @@ def likelihood_ratio(
     rng = np.random.default_rng(seed)  # data and simulated series have the same candidates
     first, M = len(series) - len(model.residuals), series.shape[1]
     start = np.concatenate(model.coefficients())
-    fits = fit(path[0], np.repeat(start[:, None], M, axis=1), series, first, ITERATIONS)
+    fits = fit(path[0], np.repeat(start[:, None], M, axis=1), series, first)
     before = fits
     for small, large in pairwise(path):
         before = fits
-        fits = grow(small, fits, large, series, first, n_starts, CANDIDATES, ITERATIONS, rng)
+        fits = grow(small, fits, large, series, first, n_starts, rng)
     return before, fits, float((before.converged & fits.converged).mean())
 
 

@@ -13,6 +13,8 @@ from tsrnn.linearity._block import block_states, draw_blocks
 from tsrnn.linearity._null import lagged
 from tsrnn.linearity._regression import orthonormal
 
+CANDIDATES = 50  # draws of new states; the best are starts
+ITERATIONS = 50  # most of a fit, the same for the data and simulated series
 LANES = 400  # fits of a batch; larger batches are slower, by their memory
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-8, 1e6
 SMALL_DECREASE = 1e-4  # relative, of the sum of squares: 0.02 of a likelihood ratio at n = 200
@@ -24,10 +26,6 @@ class Network:
 
     .. math:: m_t = c + \sum_i \phi_i y_{t-i} + \sum_j \theta_j e_{t-j} + \sum_k \gamma_k' h_{k,t},
         \qquad h_{k,t} = \tanh(W_k h_{k,t-1} + U_k x_t + b_k)
-
-    Parameters
-    ----------
-    p, q, n_inputs, blocks, block_size : int
     """
 
     p: int
@@ -92,12 +90,8 @@ def residuals_and_jacobian(
     .. math:: \partial h_t = (1 - h_t^2) \odot
         (W \partial h_{t-1} + (\partial W) h_{t-1} + (\partial U) x_t + \partial b)
 
-    Parameters
-    ----------
-    params : ndarray of shape (k, N)
-    y : ndarray of shape (T, N)
-    first : int
-        Row of the first residual; states and residuals are zero before it.
+    Parameters have shape (k, N), series (T, N). Row `first` has the first residual; states and
+    residuals are zero before it.
     """
     const, ar, ma, W, U, b, gamma = network.parts(params)
     n, N = len(y) - first, y.shape[1]
@@ -152,7 +146,7 @@ class Fits(NamedTuple):
     converged: np.ndarray  # (N,)
 
 
-def fit(network: Network, start: np.ndarray, y: np.ndarray, first: int, max_iter: int) -> Fits:
+def fit(network: Network, start: np.ndarray, y: np.ndarray, first: int) -> Fits:
     """Least squares from starts (k, N) by the Levenberg-Marquardt method, each fit by itself.
 
     A step is taken only if the sum of squares falls, so that no end is worse than its start.
@@ -162,7 +156,7 @@ def fit(network: Network, start: np.ndarray, y: np.ndarray, first: int, max_iter
     for lanes in np.split(np.arange(N), range(LANES, N, LANES)):
         damping = np.full(len(lanes), FIRST_DAMPING)
         A, g, sse[lanes] = _normal_equations(network, params[:, lanes], y[:, lanes], first)
-        for _ in range(max_iter):
+        for _ in range(ITERATIONS):
             if not len(lanes):
                 break
             sizes = np.einsum("nii->ni", A)
@@ -201,14 +195,12 @@ def grow(
     y: np.ndarray,
     first: int,
     n_starts: int,
-    n_candidates: int,
-    max_iter: int,
     rng: np.random.Generator,
 ) -> Fits:
     """Fit a larger network to columns (T, M) from the fits of a smaller one.
 
     New states start with zero weight in the mean, so that every start has the sum of squares of the
-    smaller network. Their inputs and recurrences are the `n_starts` of `n_candidates` draws with
+    smaller network. Their inputs and recurrences are the `n_starts` of all draws with
     the largest score statistics. The best end is returned.
     """
     M = y.shape[1]
@@ -219,7 +211,7 @@ def grow(
     inputs = lagged(y, large.n_inputs)[first - large.n_inputs :].swapaxes(0, 1)
     added = [state for state in large.states if state not in small.states]
     groups = [[s for s in added if s[0] == block] for block in sorted({s[0] for s in added})]
-    draws = [draw_blocks(n_candidates, len(group), large.n_inputs, rng) for group in groups]
+    draws = [draw_blocks(CANDIDATES, len(group), large.n_inputs, rng) for group in groups]
     states = np.concatenate([block_states(inputs, blocks) for blocks in draws], axis=-1)
     ma = small.parts(fits.params).ma
     for t in range(len(states) if small.q else 0):
@@ -229,7 +221,7 @@ def grow(
     for i in range(M):
         Z = orthonormal(J[:, :, i])
         left = states[:, i].reshape(len(e), -1)
-        left = (left - Z @ (Z.T @ left)).T.reshape(n_candidates, -1, len(e))
+        left = (left - Z @ (Z.T @ left)).T.reshape(CANDIDATES, -1, len(e))
         V, s = left @ left.swapaxes(1, 2), left @ (e[:, i] - Z @ (Z.T @ e[:, i]))
         V += (1e-8 * np.trace(V, axis1=1, axis2=2)[:, None, None] + 1e-12) * np.eye(V.shape[1])
         statistic = (s * np.linalg.solve(V, s[..., None])[..., 0]).sum(1)
@@ -244,7 +236,7 @@ def grow(
             for j in range(large.n_inputs):
                 starts[large.keys.index(("U", state, j))] = blocks.weights[numbers, c, j]
             starts[large.keys.index(("b", state))] = blocks.bias[numbers, c]
-    ends = fit(large, starts, np.repeat(y, n_starts, axis=1), first, max_iter)
+    ends = fit(large, starts, np.repeat(y, n_starts, axis=1), first)
     best = np.argmin(ends.sse.reshape(M, n_starts), axis=1) + n_starts * np.arange(M)
     return Fits(ends.params[:, best], ends.sse[best], ends.converged[best])
 

@@ -43,10 +43,7 @@ class LinearModel:
     def coefficients(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Constant, autoregressive and moving average coefficients, for simulation.
 
-        Raises
-        ------
-        ValueError
-            If the model has a season, differences or a drift.
+        A ValueError refuses models with a season, differences or a drift.
         """
         if self.ar is None or self.ma is None:
             raise ValueError(
@@ -62,23 +59,10 @@ def linear_model(
     order: tuple[int, int] | None = None,
     nonlinear_lags: int | None = None,
 ) -> LinearModel:
-    """Fit the linear model of a series, or read a fitted `ARMA`.
+    """Fit the linear model of a series, or read a fitted `ARMA`; arguments as in `terasvirta_test`.
 
-    Parameters
-    ----------
-    y : array_like, Series, frame of one series or fitted ARMA
-    lags : int, optional
-        Order of an AR with constant by least squares; by default chosen by AIC.
-    order : tuple of int, optional
-        (p, q) of an ARMA with constant by maximum likelihood, in place of `lags`.
-    nonlinear_lags : int, optional
-        By default as many of the lags as give at most 120 terms of second and third order, and at
-        most one for ten observations.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the series or an argument is not legal.
+    By default `nonlinear_lags` are as many of the lags as give at most 120 terms of second and
+    third order, and at most one for ten observations.
     """
     if isinstance(y, ARMA):
         if lags is not None or order is not None:
@@ -111,13 +95,7 @@ def linear_model(
 
 
 def read_series(y: Any) -> np.ndarray:
-    """Read one series without gaps as an array (T,).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not one series of at least 30 finite numbers that vary.
-    """
+    """Read one series of at least 30 finite numbers that vary as an array (T,), or refuse it."""
     if isinstance(y, pd.Series | pd.DataFrame):
         values = read_panel(y, missing="error")
         if values.n_series > 1 or values.values.shape[1] > 1:
@@ -176,10 +154,7 @@ def choose_lags(series: np.ndarray) -> int:
 def autoregression(series: np.ndarray, p: int) -> LinearModel:
     """AR(p) with constant by least squares.
 
-    Raises
-    ------
-    ValueError
-        If rows are too few, or the series follows the recursion without error.
+    A ValueError refuses series with too few rows, or that follow the recursion without error.
     """
     if 3 * (p + 1) > len(series):
         raise ValueError(
@@ -274,10 +249,7 @@ def _from_arma(fitted: ARMA) -> LinearModel:
 def _checked_arma(fitted: ARMA) -> tuple[np.ndarray, np.ndarray, pd.Series, Any]:
     """Series, residuals, estimates and family of a fitted ARMA.
 
-    Raises
-    ------
-    ValueError
-        If it has several series, regressors, no lags, or missing values.
+    A ValueError refuses several series, regressors, no lags, and missing values.
     """
     residuals = fitted.residuals()  # refuses a model without its data
     assert fitted.fitted_.panel is not None

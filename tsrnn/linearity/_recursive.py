@@ -18,10 +18,7 @@ def simulate_linear(model: LinearModel, n_series: int, rng: np.random.Generator)
     .. math:: y^*_t = c + \sum_i \phi_i y^*_{t-i} + v_t e_t + \sum_j \theta_j v_{t-j} e_{t-j},
         \qquad P(v_t = 1) = P(v_t = -1) = 1 / 2
 
-    Raises
-    ------
-    ValueError
-        If the model has a season, differences or a drift, or its series explode.
+    A ValueError refuses models with a season, differences or a drift, and series that explode.
     """
     const, ar, ma = model.coefficients()
     n, p = len(model.residuals), len(ar)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,18 +110,14 @@ def linearity_tests(
         notes.append(f"The BDS test is left out: it takes at most {MOST_PAIRED:,} residuals.")
     shared: dict[str, Any] = {"order": order, "random_state": seed, "n_bootstrap": draws}
     terms = {**shared, "nonlinear_lags": nonlinear_lags}
-    results: dict[str, LinearityTest] = {}
-    for name in asked:
-        if name == "terasvirta":
-            results[name] = terasvirta_test(y, lags, robust=robust, **terms)
-        elif name == "white":
-            results[name] = white_test(y, lags, robust=robust, **terms)
-        elif name == "block":
-            results[name] = block_test(y, lags, **terms)
-        elif name == "bds":
-            results[name] = bds_test(y, lags, **shared)
-        else:
-            results[name] = nested_test(y, lags, **{**terms, "n_bootstrap": min(draws, 99)})
+    calls: dict[str, tuple[Callable[..., LinearityTest], dict[str, Any]]] = {
+        "terasvirta": (terasvirta_test, {**terms, "robust": robust}),
+        "white": (white_test, {**terms, "robust": robust}),
+        "block": (block_test, terms),
+        "bds": (bds_test, shared),
+        "nested": (nested_test, {**terms, "n_bootstrap": min(draws, 99)}),
+    }
+    results = {name: calls[name][0](y, lags, **calls[name][1]) for name in asked}
     p_values = np.array([result.p_value for result in results.values()])
     adjusted = holm(p_values)
     table = pd.DataFrame(

@@ -248,10 +248,7 @@ def _operators(n: int, period: int, seasonal: int) -> tuple[_Season, csr_array]:
     entries = tuple(np.concatenate(part) for part in (weights, rows, columns))
     cycle = csr_array((entries[0], entries[1:]), shape=(n + 2 * period, n))
     window = int(np.ceil(1.5 * period / (1 - 1.5 / seasonal)))
-    return (
-        _Season(cycle, _local_lines(n, period + 1), period),
-        _local_lines(n, window),
-    )
+    return _Season(cycle, _local_lines(n, period + 1), period), _local_lines(n, window)
 
 
 def _local_lines(n: int, window: int) -> csr_array:
@@ -341,11 +338,8 @@ def _written(series: Series, parts: np.ndarray) -> Any:
     within = np.arange(parts.shape[2]) < panel.lengths[:, None]
     by_row = parts.reshape(3, panel.n_series, C, -1).swapaxes(2, 3)[:, within]  # (3, rows, C)
     if layout.kind == "long":  # each row is a series of one step, as lengths may differ
-        ids, times, by_row = (
-            panel.ids.repeat(panel.lengths),
-            panel.times[:, None],
-            by_row[:, :, None],
-        )
+        ids, times = panel.ids.repeat(panel.lengths), panel.times[:, None]
+        by_row = by_row[:, :, None]
     else:
         ids, times, by_row = panel.ids, panel.times[None], by_row[:, None]
     names = [part if alone else f"-{part}" for part in PARTS]

@@ -12,19 +12,11 @@ from tsrnn.data import Panel, read_panel
 
 
 class Series(NamedTuple):
-    """Series of a frame, one per target.
-
-    Attributes
-    ----------
-    panel : Panel
-    labels : pandas.Index of shape (N,)
-    values : ndarray of shape (N, T)
-        NaN where missing and after the end.
-    """
+    """Series of a frame, one per target."""
 
     panel: Panel
-    labels: pd.Index
-    values: np.ndarray
+    labels: pd.Index  # (N,)
+    values: np.ndarray  # (N, T), NaN where missing and after the end
 
     @classmethod
     def of(cls, df: Any, frame: dict[str, Any]) -> Series:
@@ -38,11 +30,9 @@ class Series(NamedTuple):
 
     def period(self, period: int | None) -> int:
         """Return the rows of a season, by frequency if None."""
-        return (
-            frequency_defaults(self.panel.layout).season
-            if period is None
-            else positive_integer("period", period)
-        )
+        if period is None:
+            return frequency_defaults(self.panel.layout).season
+        return positive_integer("period", period)
 
     def season(self, period: int | None) -> int:
         """Return the rows of a season, at least two."""

@@ -80,9 +80,7 @@ def kpss(
     ['unit root']
     """
     regression = choice("regression", regression, tuple(_CRITICAL))
-    alpha = _level(alpha)
-    if lags is not None and lags != 0:
-        lags = positive_integer("lags", lags)
+    alpha, lags = _level(alpha), _lags(lags)
     series = Series.of(df, frame)
     values, counts = packed(in_range(series.values))
     statistic, used = _kpss_statistic(values, counts, regression, lags, _rounding(values))
@@ -141,9 +139,7 @@ def adf(
     ['stationary']
     """
     regression = choice("regression", regression, ("c", "ct", "ctt", "n"))
-    alpha = _level(alpha)
-    if lags is not None and lags != 0:
-        lags = positive_integer("lags", lags)
+    alpha, lags = _level(alpha), _lags(lags)
     series = Series.of(df, frame)
     values, counts = packed(in_range(series.values))
     tests = [
@@ -351,9 +347,9 @@ def _p_values(statistic: np.ndarray, regression: str) -> np.ndarray:
 class _AdfTest(NamedTuple):
     """Statistic, p-value and lags of one series, or NaN with a reason."""
 
-    statistic: float
-    p_value: float
-    lags: float
+    statistic: float = math.nan
+    p_value: float = math.nan
+    lags: float = math.nan
     reason: str = ""
 
 
@@ -365,7 +361,7 @@ def _adf_test(y: np.ndarray, regression: str, lags: int | None, rounding: float)
     n, terms = len(y), _TREND_TERMS[regression]
     fewest = _FEWEST + 3 + (0 if lags is None else 2 * lags)
     if n < fewest or np.ptp(y) <= rounding:
-        return _AdfTest(math.nan, math.nan, math.nan, _UNTESTED)
+        return _AdfTest(reason=_UNTESTED)
     # Neither the trend terms nor the unit change the statistic. Remove them, as a large level
     # makes the regression nearly singular.
     if terms:
@@ -374,13 +370,13 @@ def _adf_test(y: np.ndarray, regression: str, lags: int | None, rounding: float)
         y = y - powers @ np.linalg.lstsq(powers, y, rcond=None)[0]
     size = np.abs(y).max()
     if size <= rounding:
-        return _AdfTest(math.nan, math.nan, math.nan, _EXACT)
+        return _AdfTest(reason=_EXACT)
     y = y / size
     # Schwert's rule, as in statsmodels, with at least one observation more than coefficients.
     most = min(math.ceil(12 * (n / 100) ** 0.25), n // 2 - terms - 1, (n - 3 - terms) // 2)
     most = most if lags is None else lags
     if _regression_error(y, terms, most) <= _NO_NOISE + rounding / size:
-        return _AdfTest(math.nan, math.nan, math.nan, _EXACT)
+        return _AdfTest(reason=_EXACT)
     autolag = "AIC" if lags is None else None
     with warnings.catch_warnings():
         # Lags are collinear in a series with a single jump; any solution will do.
@@ -438,3 +434,8 @@ def _table(
 def _level(alpha: Any) -> float:
     """Check the level of a test, whose distribution is tabulated from 0.01 to 0.1."""
     return number("alpha", alpha, lowest=0.01, open_=False, highest=0.1)
+
+
+def _lags(lags: Any) -> int | None:
+    """Check a number of lags, which may be zero or None."""
+    return lags if lags is None or lags == 0 else positive_integer("lags", lags)

@@ -22,7 +22,7 @@ from tsrnn.linear.arma._prepare import (
     trend_and_regressors,
     with_skipped,
 )
-from tsrnn.linear.arma._profile import grid_maxima, has_profile
+from tsrnn.linear.arma._profile import grid_maxima
 from tsrnn.linear.arma._quasi_newton import no_optimum
 from tsrnn.linear.arma._seasonal_fit import SeasonalLikelihood, mirrored, seasonal_optimum
 from tsrnn.linear.arma._specification import Form, Specification
@@ -171,9 +171,7 @@ def exact_estimates(spec: Specification, sample: Sample) -> Estimates:
         loglik=-0.5 * n_obs * (np.log(2 * np.pi * variance) + 1),
         n_obs=n_obs,
         gradient=np.zeros((n, k)),
-        hessian=nothing,
-        opg=nothing,
-        information=nothing,
+        **dict.fromkeys(("hessian", "opg", "information"), nothing),
         iterations=np.zeros(n, np.int64),
         converged=np.ones(n, bool),
         fixed=np.ones((n, k), bool),
@@ -187,9 +185,7 @@ class Search(NamedTuple):
     """Ends of the search for N units."""
 
     best: Optimum  # inner parameters, with moving-average roots outside or on the unit circle
-    lower: (
-        np.ndarray
-    )  # (N,) log-likelihood with a lag less on both sides; NaN unless roots are close
+    lower: np.ndarray  # (N,) log-likelihood, a lag less on both sides; NaN unless roots are close
     starts: np.ndarray  # (N,) number of starts
     agreement: np.ndarray  # (N,) number of starts that came close to the highest log-likelihood
     sigma2: np.ndarray | None = None  # (N,) given variance; None to maximise the likelihood
@@ -205,7 +201,9 @@ def search(prepared: Prepared, likelihood: Likelihood, n_starts: int | None = No
         return _search_by_arrays(prepared, likelihood, n_starts)
     gamma = sample_autocovariances(prepared, likelihood.lanes)
     start = np.column_stack([prepared.mean, hannan_rissanen(gamma, form.p, form.q)])
-    by_grid = n_starts is None and has_profile(form, likelihood.exact, prepared.gaps)
+    # The grid is of an exact ARMA(1, 1) without regressors and gaps.
+    plain = form.p == form.q == 1 and form.d == form.n_regressors == 0 and not prepared.gaps
+    by_grid = n_starts is None and plain and likelihood.exact
     best = no_optimum(start)
     # Where roots cancel, the likelihood has a ridge: a climb is long, and not higher than the grid.
     climbed = np.arange(len(n_obs))

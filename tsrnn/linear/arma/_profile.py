@@ -69,12 +69,6 @@ class Products(NamedTuple):
     hh: Any
 
 
-def has_profile(form: Form, exact: bool, gaps: bool) -> bool:
-    """Return True if `grid_maxima` applies: an exact ARMA(1, 1) without regressors and gaps."""
-    plain = form.p == form.q == 1 and form.d == form.n_regressors == 0
-    return plain and exact and not gaps
-
-
 def grid_maxima(form: Form, lanes: Lanes, n_obs: np.ndarray) -> GridMaxima:
     """Highest local maxima of each unit along theta, with the best phi on either side of it."""
     roots = _roots(n_obs)

@@ -21,22 +21,14 @@ Evaluate = Callable[[np.ndarray, np.ndarray], Evaluation]
 def climb(
     evaluate: Evaluate, start: np.ndarray, *, tol: float = 1e-12, max_iter: int = 200
 ) -> Optimum:
-    """Climb to a maximum of every lane's log-likelihood by the BFGS method.
+    """Climb to a maximum of every lane's log-likelihood from starts (N, k) by the BFGS method.
 
     The first direction is that of Fisher scoring; later ones use the changes of the gradient. Each
-    iteration is one evaluation: a step that does not rise is shortened.
-
-    Parameters
-    ----------
-    evaluate : callable
-        ``evaluate(params (n, k), lanes (n,))``; the curvature, an information matrix, is used at
-        the start of a lane and if its directions fail.
-    start : array of shape (N, k)
-    tol : float
-        A lane has converged if its squared gradient, in standard errors, is below, or if several
-        steps together rise by less, as on the way to a maximum at infinity or on the edge of the
-        admissible region.
-    max_iter : int
+    iteration is one call ``evaluate(params (n, k), lanes (n,))``: a step that does not rise is
+    shortened. The curvature, an information matrix, is used at the start of a lane and if its
+    directions fail. A lane has converged if its squared gradient, in standard errors, is below
+    `tol`, or if several steps together rise by less, as on the way to a maximum at infinity or on
+    the edge of the admissible region.
     """
     n, ends = len(start), no_optimum(start)
     lanes, x = np.arange(n), start.copy()

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tsrnn.linear._as_rnn import padded
 from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.arma._fast_filter import adjoint, innovations
@@ -58,13 +59,6 @@ def factor_derivatives(form: Form, params: Array, d_phi: Array, d_theta: Array) 
             crossed = d[form.m * j : form.m * j + len(lags)]
             d_lags += sign * coefficient * crossed
             d_seasonal[j - 1] = d[form.m * j - 1] + sign * (lags * crossed).sum(0)
-    return result
-
-
-def padded(coefficients: Array, r: int) -> Array:
-    """Pad coefficients with zeros to (r, N)."""
-    result = np.zeros((r, coefficients.shape[1]))
-    result[: len(coefficients)] = coefficients[:r]
     return result
 
 
@@ -201,31 +195,6 @@ class Lanes:
         k = free.shape[1]
         curvature[:, range(k), range(k)] += ~free
         return Evaluation(value, gradient, curvature)
-
-
-def lanes_of(
-    u: Array,
-    n_obs: Array,
-    series: Array,
-    orders: Array,
-    m: int,
-    X: Array | None = None,
-    means: Array | None = None,
-) -> Lanes:
-    """Lanes of any series and orders.
-
-    Differenced series u (T, S) have variance about one. `orders` (N, 4) are (p, q, P, Q) of each
-    lane. Columns X of the mean are ones for a constant and regressors, by default none; `means`
-    (N, n_mean) masks those that a lane has. Other arguments are as in `Lanes` and `Form`.
-    """
-    X = np.zeros((len(u), 0, 1)) if X is None else X
-    p, q, P, Q = (int(most) for most in orders.max(0))
-    form = Form(p, q, X.shape[1], P=P, Q=Q, m=m)
-    means = np.ones((len(orders), X.shape[1]), dtype=bool) if means is None else means
-    lags = [
-        np.arange(most) < order[:, None] for most, order in zip((p, q, P, Q), orders.T, strict=True)
-    ]
-    return Lanes(form, u, X, n_obs, series, np.column_stack([means, *lags]))
 
 
 def stationary(form: Form, params: Array) -> Array:

@@ -33,7 +33,6 @@ from tsrnn.linear.arma._specification import Form, Specification
 
 _COMPLEX = 1e-30  # imaginary step of complex-step derivatives, exact to rounding
 _STEP = 1e-5  # of differences of exact gradients, in parameters of standardised series
-_START = 0.1  # of every coefficient: at zero the gradients by both sides are the same
 _SIGNS = (1, -1, 1, -1)  # of phi, theta, Phi and Theta as coefficients of an AR
 _FURTHEST = 9.0  # coordinate 3e-8 from the circle, beyond which only rounding changes
 _MOST = 0.95  # largest partial autocorrelation of a start
@@ -65,13 +64,7 @@ _TOGETHER = 2**19  # elements of the variance matrices of a chunk
 
 
 class SeasonalLikelihood:
-    """Likelihood of N prepared series, with the methods of `Likelihood`.
-
-    Parameters
-    ----------
-    spec : Specification
-    prepared : Prepared
-    """
+    """Likelihood of N prepared series, with the methods of `Likelihood`."""
 
     def __init__(self, spec: Specification, prepared: Prepared) -> None:
         self.spec, self.form, self.n_obs = spec, prepared.form, prepared.n_obs
@@ -218,49 +211,6 @@ class SeasonalLikelihood:
         return Evaluation(value, gradient, information)
 
 
-def fit_lanes(
-    lanes: Lanes,
-    start: np.ndarray | None = None,
-    *,
-    exact: bool = True,
-    tol: float = 1e-12,
-    max_iter: int = 200,
-) -> Optimum:
-    """Maximum likelihood estimates of all lanes in one batch.
-
-    Parameters
-    ----------
-    lanes : Lanes
-    start : array of shape (N, k), optional
-        Starting values, for example the optimum of a neighbouring order.
-    exact : bool, default True
-        Exact likelihood, else conditional on a presample of zero, which is about 5 times as fast.
-    tol : float
-        Squared gradient in standard errors at which a lane has converged, an upper bound of the
-        gap in log-likelihood.
-    max_iter : int
-        Lanes need more than 20 iterations only if roots cancel or tend to the unit circle.
-
-    Returns
-    -------
-    Optimum
-        Parameters that a lane does not have keep their starting value, by default 0.
-    """
-    if start is None or not exact:
-        if start is None:
-            start = np.where(lanes.free, _START, 0.0)
-            start[:, : lanes.form.n_mean] = 0.0
-        # A start of the exact likelihood need not be a conditional optimum.
-        slack, most = (1e-2, 12) if exact else (tol, min(max_iter, 60))
-        conditional = maximise(
-            lanes.conditional, start, scoring=most, newton=0.0, tol=slack, max_iter=most
-        )
-        if not exact:
-            return conditional
-        start = inside(lanes.form, conditional.params)
-    return climb_inside(lanes.exact, lanes.form, lanes.free, start, tol=tol, max_iter=max_iter)
-
-
 def climb_inside(
     evaluate: Callable[[np.ndarray, np.ndarray], Evaluation],
     form: Form,
@@ -361,7 +311,8 @@ def seasonal_optimum(
     if len(units) and (form.q or form.Q):
         nested = _nested_optima(prepared, likelihood, units)
         lags = form.p, form.q, form.P, form.Q
-        starts = [nested[smaller].params for smaller in _one_less(lags)]
+        one_less = [(*lags[:i], lag - 1, *lags[i + 1 :]) for i, lag in enumerate(lags) if lag]
+        starts = [nested[order].params for order in one_less]
         starts += [_highest_below(nested, lags).params, *_corners(form, best.params[units])]
         many = np.tile(units, len(starts))
         more = _climbed(
@@ -452,11 +403,6 @@ def _highest_below(optima: dict[tuple[int, ...], Optimum], order: tuple[int, ...
     return _highest(together, len(inner[0].value))
 
 
-def _one_less(lags: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Orders with one lag less of one kind."""
-    return [(*lags[:i], lag - 1, *lags[i + 1 :]) for i, lag in enumerate(lags) if lag]
-
-
 def _free(form: Form, order: tuple[int, ...]) -> np.ndarray:
     """Mask (k,) of the parameters that a nested model has."""
     mask = np.ones(form.n_params, dtype=bool)
@@ -514,11 +460,13 @@ def _conditional_ends(
     many = Lanes(lanes.form, lanes.u, lanes.X, lanes.n_obs, units, free[:, first:])
     # Strong coefficients of several lags need not be stationary together.
     stack = inside(lanes.form, np.concatenate(starts)[:, first:])
+    # A start of the exact likelihood need not be a conditional optimum.
+    tol, most = (1e-2, 12) if likelihood.spec.exact else (1e-12, 60)
+    ends = maximise(
+        many.conditional, stack, scoring=most, newton=0.0, tol=tol, max_iter=most
+    ).params
     if likelihood.spec.exact:
-        ends = fit_lanes(many, stack, exact=False, tol=1e-2, max_iter=12).params
         ends = inside(lanes.form, ends)
-    else:
-        ends = fit_lanes(many, stack, exact=False).params
     if likelihood.gaps:
         ends = np.column_stack([prepared.mean[units], ends])
     return ends

@@ -22,27 +22,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Specification:
-    """Orders, trend and likelihood of an ARMA with regressors.
-
-    Parameters
-    ----------
-    p, d, q : int
-    trend : {"n", "c", "t", "ct"}
-    exact : bool
-        Exact likelihood, else conditional.
-    regressors : tuple of str
-        Names of the exogenous columns.
-    P, D, Q, m : int
-        Seasonal lags and differences, m rows apart; 0 without a season.
-    """
+    """Orders, trend and likelihood of an ARMA with regressors."""
 
     p: int
     d: int
     q: int
     trend: str
-    exact: bool
+    exact: bool  # the exact likelihood, else the conditional one
     regressors: tuple[str, ...] = ()
-    P: int = 0
+    P: int = 0  # seasonal lags and differences, m rows apart; 0 without a season
     D: int = 0
     Q: int = 0
     m: int = 0
@@ -171,31 +159,15 @@ def _seasonal_orders(order: object) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Form:
-    """Layout of the inputs, parameters and state of an ARMA cell.
-
-    Parameters
-    ----------
-    p, q : int
-        Lags of u and of e.
-    n_regressors : int
-        Number of inputs after y, each with a coefficient; the constant has no input.
-    constant : bool
-        The first parameter is subtracted from every y.
-    d : int
-        Order of integration, with levels in the state; 0 for series differenced beforehand.
-    masked : bool
-        The last input is 1 where y is observed, else 0.
-    P, Q, m : int
-        Seasonal lags of u and of e, m rows apart, which no cell has.
-    """
+    """Layout of the inputs, parameters and state of an ARMA cell."""
 
     p: int
     q: int
-    n_regressors: int = 0
-    constant: bool = False
-    d: int = 0
-    masked: bool = False
-    P: int = 0
+    n_regressors: int = 0  # inputs after y, each with a coefficient; a constant has no input
+    constant: bool = False  # the first parameter is subtracted from every y
+    d: int = 0  # order of integration, with levels in the state; 0 if differenced beforehand
+    masked: bool = False  # the last input is 1 where y is observed, else 0
+    P: int = 0  # seasonal lags of u and of e, m rows apart, which no cell has
     Q: int = 0
     m: int = 0
 

@@ -14,14 +14,14 @@ from tsrnn.contract import (
     FittedData,
     choice,
     flag,
-    frequency_defaults,
     positive_integer,
     unit_index,
     with_intervals,
     with_shared_arguments,
 )
 from tsrnn.data import Panel, quote
-from tsrnn.linear._as_rnn import Recursion
+from tsrnn.linear._arguments import season_length
+from tsrnn.linear._as_rnn import Recursion, padded
 from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units
@@ -113,7 +113,7 @@ class AutoARIMAFamily(Family):
         for family, numbers, params in self._groups(units):
             part, _ = self._part(panel, numbers)
             state = family.filter(part, Units(params, {}), steps[numbers // self.n_targets])
-            memory[numbers] = _wide(state["memory"][:, 0], memory.shape[1])
+            memory[numbers] = padded(state["memory"][:, 0].T, memory.shape[1]).T
         return {"memory": memory.reshape(panel.n_series, self.n_targets, -1)}
 
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
@@ -128,7 +128,7 @@ class AutoARIMAFamily(Family):
             after = family.advance(
                 before, part, Units(params, {}), steps[numbers // self.n_targets]
             )
-            memory[numbers] = _wide(after["memory"][:, 0], memory.shape[1])
+            memory[numbers] = padded(after["memory"][:, 0].T, memory.shape[1]).T
         return {"memory": memory.reshape(state["memory"].shape)}
 
     def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
@@ -233,11 +233,6 @@ class AutoARIMAFamily(Family):
         return part, places
 
 
-def _wide(state: np.ndarray, width: int) -> np.ndarray:
-    """Pad states (n, size) with zeros to (n, width)."""
-    return np.pad(state, ((0, 0), (0, width - state.shape[1])))
-
-
 def order_title(order: np.ndarray, period: int) -> str:
     """Orders in the notation of Box and Jenkins, such as "ARIMA(0,1,1)(0,1,1)[12]"."""
     p, d, q, P, D, Q, constant = (int(part) for part in order)
@@ -286,17 +281,8 @@ class AutoARIMA(MeanForecaster):
         differences begins at the first d + m D consecutive observations. The choice interpolates.
     cov_type : str, default "hessian"
         Kind of standard errors, as in `ARMA`; they ignore the choice of the orders.
-    parameter_uncertainty : bool, default True
-        Widen intervals for k parameters estimated from n rows: Student's t with n - k degrees of
-        freedom, and the final prediction error, (n + k) / (n - k) times the variance.
-    outliers : {"pulse"} or None
-        "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing values. Up to
-        a constant this is the likelihood with a pulse in the row and a flat prior on its size.
-        `tsrnn.prior.find_outliers` finds them in the target, with effects of columns included.
-        `outliers_` lists them, and level shifts, which are not skipped. `update` and
-        `predict_rolling` keep gross errors in new rows.
-    intervals : {"model", "conformal"}
-        Intervals of the model, or conformal ones from rolling forecasts of the last rows.
+    parameter_uncertainty, outliers, intervals
+        As in `ARMA`.
     horizon, id_col, time_col, freq, strict, support, random_state, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
@@ -399,12 +385,7 @@ class AutoARIMA(MeanForecaster):
         return pd.concat(parts, keys=labels, names=[*labels.names, "place"])
 
     def filter(self, df: Any, params: Any) -> AutoARIMA:
-        """Refuse parameters, as AutoARIMA has many models; use `ARMA`.
-
-        Raises
-        ------
-        ValueError
-        """
+        """Raise a ValueError, as AutoARIMA has many models; use `ARMA`."""
         raise ValueError(
             "parameters are those of one model, and AutoARIMA chooses among many. Take "
             "ARMA(order, seasonal_order=...).filter"
@@ -422,12 +403,7 @@ class AutoARIMA(MeanForecaster):
         max_d, max_D = (
             _order(name, getattr(arguments, name), most=2) for name in ("max_d", "max_D")
         )
-        length = arguments.season_length
-        if length is None:
-            period = frequency_defaults(data.layout).season
-            period = period if period <= LONGEST_SEASON else 1
-        else:
-            period = positive_integer("season_length", length)
+        period = season_length(arguments.season_length, data, LONGEST_SEASON)
         if period == 1:  # no season
             D = max_D = P = Q = 0
         regressors = tuple(str(name) for name in data.exog_names)

@@ -14,22 +14,12 @@ def choose_differences(
     given: tuple[int | None, int | None],
     highest: tuple[int, int],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers d of differences and D of seasonal differences, each (N,).
+    """Numbers d of differences and D of seasonal differences, each (N,), of series (N, T).
 
     As in Hyndman and Khandakar (2008): D by the strength of the season, then d by KPSS tests of the
-    series differenced D times. With regressors both use the residuals of least squares.
-
-    Parameters
-    ----------
-    values : ndarray of shape (N, T)
-        NaN where missing and after the end.
-    exog : ndarray of shape (N, T, m) or None
-    period : int
-        Rows of a season; 1 without a season.
-    given : tuple of int or None
-        Given d and D, None to choose.
-    highest : tuple of int
-        Largest d and D.
+    series differenced D times, both up to their `highest`, unless `given`. With regressors
+    (N, T, m) both use the residuals of least squares. Values are NaN where missing and after the
+    end; `period` is 1 without a season.
     """
     (d, D), (max_d, max_D), n = given, highest, len(values)
     rest = values if exog is None or None not in given else without_regressors(values, exog)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
+from tsrnn.linear._estimates import EXACT, PERFECT, Estimates, deferred, search_messages
 from tsrnn.linear._optimise import Optimum
 from tsrnn.linear._regressors import by_kept, independent_columns, known_part
 from tsrnn.linear.arma._fast_filter import innovations
@@ -471,7 +471,7 @@ def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Searc
         if i in ends.reasons:
             lines = [ends.reasons[i], *lines]
         if not ends.converged[i] and not lines:
-            lines.append("The likelihood was not maximised to tolerance.")
+            lines += search_messages({}, converged=False)
         if sample.seasonless[i]:
             lines.append(
                 "The season is strong, but no seasonal difference was taken: its likelihood begins "
@@ -481,16 +481,12 @@ def inferred(choice: Choice, names: tuple[str, ...], sample: Sample, ends: Searc
         if np.isfinite(values).all():
             lines = list(*with_skipped(spec, before[[i]], [tuple(lines)]))
         messages.append(tuple(lines))
-    derivatives: Any = Deferred(_derivatives, choice, names, sample, ends)
     return Estimates(
         names=names,
         params=params,
         loglik=ends.loglik,
         n_obs=ends.n_obs,
-        gradient=derivatives,
-        hessian=derivatives,
-        opg=derivatives,
-        information=derivatives,
+        **deferred(_derivatives, choice, names, sample, ends),
         iterations=ends.iterations,
         converged=ends.converged,
         fixed=fixed,

@@ -16,11 +16,12 @@ import numpy as np
 import torch
 
 from tsrnn.kernels import Cell, variants
+from tsrnn.linear._as_rnn import padded
 from tsrnn.linear._estimates import PERFECT
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.arma._cells import Fields, as_tensor
 from tsrnn.linear.arma._fast_filter import solution
-from tsrnn.linear.arma._seasonal import Lanes, multiplied, padded, stationary
+from tsrnn.linear.arma._seasonal import Lanes, multiplied, stationary
 from tsrnn.linear.arma._specification import Form
 
 _STEP = 1e-6  # of numerical differences, in coefficients of standardised series
@@ -35,11 +36,8 @@ Direction = tuple[int, int, list[tuple[int, Any]]]
 class Likelihood:
     """Likelihood of lanes whose state has a given length.
 
-    Parameters
-    ----------
-    lanes : Lanes
-    longest : int
-        Upper bound of the orders p and q of all lanes. The same in many calls compiles few kernels.
+    `longest` bounds the orders p and q of all lanes; with the same bound in many calls few kernels
+    are compiled.
     """
 
     def __init__(self, lanes: Lanes, longest: int) -> None:

@@ -83,18 +83,11 @@ def neighbours(order: Order, limits: Limits) -> Iterator[Order]:
 def stepwise(
     evaluate: Evaluate, limits: Sequence[Limits], start: Order
 ) -> list[dict[Order, float]]:
-    """Criteria of the models that a stepwise search fits to each series.
+    """Criteria of the models that a stepwise search fits to each series, within its `limits`.
 
-    All series advance together: the models of a stage are evaluated in one call. A series moves to
-    the best of all models one step away from its best model, until none is better.
-
-    Parameters
-    ----------
-    evaluate : callable
-        Criteria (n,) of n pairs of a series and orders, infinite for a model that is not usable.
-    limits : sequence of Limits
-        Limits of each series.
-    start : Order
+    All series advance together: `evaluate` returns the criteria of a stage's pairs, infinite for a
+    model that is not usable. A series moves to the best of all models one step away from its best
+    model, until none is better.
     """
     trace: list[dict[Order, float]] = [{} for _ in limits]
     best: dict[int, Order] = {}

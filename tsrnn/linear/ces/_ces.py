@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import pandas as pd
 
 from tsrnn.contract import (
     Arguments,
     FittedData,
     choice,
-    frequency_defaults,
-    positive_integer,
     with_shared_arguments,
 )
-from tsrnn.linear._arguments import check_season
-from tsrnn.linear._base import MeanForecaster
+from tsrnn.linear._arguments import check_season, season_length
+from tsrnn.linear._chosen import ChosenModels
 from tsrnn.linear._family import Family
 from tsrnn.linear._regressors import check_names
 from tsrnn.linear.ces._family import CESFamily
@@ -26,7 +23,7 @@ LONGEST_SEASON = 24  # rows of an implied season: the kernel unrolls a season
 
 
 @with_shared_arguments
-class CES(MeanForecaster):
+class CES(ChosenModels):
     r"""Complex exponential smoothing, one series or many.
 
     .. math::
@@ -55,16 +52,8 @@ class CES(MeanForecaster):
         Rows of a season; by frequency where it is None, 1 for none.
     cov_type : {"hessian", "opg", "information", "robust"}
         Kind of standard errors.
-    parameter_uncertainty : bool, default True
-        Whether intervals account for k parameters estimated from n rows: Student's t with n - k
-        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
-    outliers : {"pulse"} or None
-        "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing ones.
-        `tsrnn.prior.find_outliers` finds them in the target, effects of columns included;
-        `outliers_` lists them, and level shifts, which stay. `update` and `predict_rolling` take
-        new rows as they are.
-    intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
+    parameter_uncertainty, outliers, intervals
+        As in `ARMA`.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. Exogenous columns are regressors; to forecast, name them all in
         `known_ahead`.
@@ -117,23 +106,6 @@ class CES(MeanForecaster):
         self.seasonal = seasonal
         self.season_length = season_length
 
-    @property
-    def models_(self) -> pd.Series:
-        """Model of each unit."""
-        family, numbers = cast(CESFamily, self.fitted_.family), self.fitted_.constants["model"]
-        titles = [family.models[int(i)].title if np.isfinite(i) else "" for i in numbers]
-        return self._series(np.array(titles, object), "model")
-
-    @property
-    def candidates_(self) -> pd.DataFrame:
-        """Corrected criterion at the end of the search, a column per model.
-
-        Infinite where a series is too short for a model.
-        """
-        family = cast(CESFamily, self.fitted_.family)
-        titles = [model.title for model in family.models]
-        return pd.DataFrame(self.fitted_.constants["aicc"], self.units_, titles)
-
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
         r"""Recurrent matrices of the fitted units, for `tsrnn.recurrence_features`.
 
@@ -158,11 +130,7 @@ class CES(MeanForecaster):
     def _family(self, arguments: Arguments, data: FittedData) -> CESFamily:
         seasonal = choice("seasonal", arguments.seasonal, ("auto", *SEASONS))
         length = arguments.season_length
-        if length is None:
-            period = frequency_defaults(data.layout).season
-            period = period if period <= LONGEST_SEASON else 1
-        else:
-            period = positive_integer("season_length", length)
+        period = season_length(length, data, LONGEST_SEASON)
         if seasonal not in ("auto", "none"):
             check_season(seasonal, period, length, data)
         models = candidates(seasonal, period)

@@ -29,49 +29,29 @@ from tsrnn.linear.ces._filter import (
     states_before,
     variances,
 )
-from tsrnn.linear.ces._fit import Search, given, inferred, samples, search
+from tsrnn.linear.ces._fit import given, inferred, samples, search
 from tsrnn.linear.ces._specification import SIGMA2, SMOOTHING, Components
+from tsrnn.linear.ets._search import Search
 
 
 class Group(NamedTuple):
-    """Units of one model.
-
-    Attributes
-    ----------
-    model : Components
-    numbers : integer array of shape (n,)
-    params : array of shape (n, 4)
-        Smoothing parameters.
-    sigma2, ahead : arrays of shape (n,)
-        Variance of errors: its estimate, and the one for forecasts.
-    start : array of shape (n, q)
-        States before the first row fitted to.
-    """
+    """Units of one model."""
 
     model: Components
-    numbers: np.ndarray
-    params: np.ndarray
-    sigma2: np.ndarray
-    ahead: np.ndarray
-    start: np.ndarray
+    numbers: np.ndarray  # (n,)
+    params: np.ndarray  # (n, 4), smoothing parameters
+    sigma2: np.ndarray  # (n,), estimated variance of errors
+    ahead: np.ndarray  # (n,), variance of errors for forecasts
+    start: np.ndarray  # (n, q), states before the first row fitted to
 
 
 @dataclass(frozen=True)
 class CESFamily(Family):
-    """Models of complex exponential smoothing; each unit takes the best.
-
-    Attributes
-    ----------
-    models : tuple of Components
-    n_targets : int
-        Targets of a series, each a unit.
-    regressors : tuple of str
-        Exogenous columns.
-    """
+    """Models of complex exponential smoothing; each unit, a target of a series, takes the best."""
 
     models: tuple[Components, ...]
     n_targets: int = 1
-    regressors: tuple[str, ...] = ()
+    regressors: tuple[str, ...] = ()  # exogenous columns
 
     guarantee: ClassVar[str] = (
         "Asymptotic, the model and its parameters taken as known. Holds if the model is right and "

@@ -1,13 +1,7 @@
-r"""Complex exponential smoothing along rows: states before and after them, means, responses.
+"""Complex exponential smoothing along rows: states before and after them, means, responses.
 
-With the level :math:`l_t`, the information potential :math:`c_t` and the error :math:`e_t`, which
-is zero where nothing is observed, a pair of states moves by (Svetunkov, Kourentzes and Ord, 2022)
-
-.. math::
-    l_t &= l_{t-1} - (1 - \alpha_1) c_{t-1} + (\alpha_0 - \alpha_1) e_t \\
-    c_t &= l_{t-1} + (1 - \alpha_0) c_{t-1} + (\alpha_0 + \alpha_1) e_t
-
-the real and imaginary part of one recurrence with the parameter :math:`\alpha_0 + i \alpha_1`.
+A pair of level and potential, as in `CES`, is the real and imaginary part of one recurrence. The
+error is zero where nothing is observed.
 """
 
 from __future__ import annotations

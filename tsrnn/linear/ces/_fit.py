@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
-from typing import Any, NamedTuple
+from itertools import compress, product
 
 import numpy as np
 
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates, aicc_penalty
+from tsrnn.linear._estimates import (
+    EXACT,
+    PERFECT,
+    Estimates,
+    aicc_penalty,
+    deferred,
+    search_messages,
+)
 from tsrnn.linear._family import Arrays, CannotFitError, variance_factor
-from tsrnn.linear._optimise import Optimum, agreement_of, maximise
+from tsrnn.linear._optimise import Optimum, maximise
 from tsrnn.linear._samples import Sample, scaled_samples
 from tsrnn.linear.ces._likelihood import Likelihood
 from tsrnn.linear.ces._specification import Components, bounds, to_natural
+from tsrnn.linear.ets._search import Search, empty_search, highest_of
 
 # Share of the interval of alpha0, and alpha1; then the parameters of the season.
 _PAIRS = ((0.3, 1.0), (0.75, 1.02), (0.1, 0.99))
@@ -84,50 +91,14 @@ def samples(
     return scaled_samples(panel, refusals, season=season, known=known)
 
 
-class Search(NamedTuple):
-    """Optima of the search for N units.
-
-    Attributes
-    ----------
-    model : integer array of shape (N,)
-        Model of each unit, by position among the candidates.
-    aicc : array of shape (N, candidates)
-        Corrected criterion of all models; infinite where a model was not fitted.
-    params : array of shape (N, 4 + m)
-        Smoothing parameters, zero if the unit's model lacks them, then coefficients of the
-        exogenous columns of the search.
-    sigma2 : array of shape (N,) or None
-        Given variances of the scaled series; None if estimated.
-    iterations, starts, agreement : integer arrays of shape (N,)
-    converged : boolean array of shape (N,)
-    at_bound : boolean array of shape (N, 4)
-        Parameters on the boundary, always both of a pair.
-    """
-
-    model: np.ndarray
-    aicc: np.ndarray
-    params: np.ndarray
-    sigma2: np.ndarray | None
-    iterations: np.ndarray
-    starts: np.ndarray
-    agreement: np.ndarray
-    converged: np.ndarray
-    at_bound: np.ndarray
-
-
 def search(models: tuple[Components, ...], sample: Sample) -> Search:
     """Fit every model to the series that are long enough, and keep the best.
 
     All models climb a few steps from all starts. Models that may still be the best go on.
     """
-    n, counts = len(sample.units), np.isfinite(sample.values).sum(1)
-    aicc = np.full((n, len(models)), np.inf)
-    iterations, starts, agreement = np.zeros((3, n), np.int64)
-    ends = Search(
-        np.zeros(n, np.int64), aicc, np.full((n, 4 + len(sample.kept)), np.nan), None, iterations,
-        starts, agreement, np.zeros(n, bool), np.zeros((n, 4), bool),
-    )  # fmt: skip
-    able = usable(models, sample)
+    counts, able = np.isfinite(sample.values).sum(1), usable(models, sample)
+    ends = empty_search(len(counts), len(models), 4 + len(sample.kept))
+    aicc = ends.aicc
     _place_exact_fits(models, sample, ends, able)
     promised, climbs, varies = aicc.copy(), [], np.isinf(aicc).all(1)
     for number, model in enumerate(models):
@@ -151,7 +122,7 @@ def search(models: tuple[Components, ...], sample: Sample) -> Search:
         pairs = np.zeros((len(best), 4), bool)
         pairs[:, :k] = climb.best.at_bound[best, :k]
         pairs = pairs.reshape(-1, 2, 2).any(2).repeat(2, 1)
-        ends.at_bound[units] = pairs & (np.arange(4) < k)
+        ends.at_bound[units, :4] = pairs & (np.arange(4) < k)
         for whole, part in (
             (ends.iterations, climb.best.iterations), (ends.starts, climb.starts),
             (ends.agreement, climb.agreement), (ends.converged, climb.best.converged),
@@ -191,23 +162,13 @@ def _place_exact_fits(
 
 @dataclass(frozen=True, eq=False)
 class Climb:
-    """Searches of one model, each for one of some series.
-
-    Attributes
-    ----------
-    model : Components
-    series : integer ndarray of shape (N,)
-    best : Optimum
-        Highest optimum of all starts.
-    starts, agreement : integer ndarrays of shape (N,)
-        Number of starts, and of those that agree on the optimum.
-    """
+    """Searches of one model, each for one of some series."""
 
     model: Components
-    series: np.ndarray
-    best: Optimum
-    starts: np.ndarray
-    agreement: np.ndarray
+    series: np.ndarray  # (N,)
+    best: Optimum  # highest optimum of all starts
+    starts: np.ndarray  # (N,), number of starts
+    agreement: np.ndarray  # (N,), starts that agree on the optimum
 
     @classmethod
     def begun(cls, model: Components, rows: np.ndarray, series: np.ndarray, most: int) -> Climb:
@@ -227,10 +188,7 @@ class Climb:
             np.column_stack([smoothing, slopes]),
             lower=lower, upper=upper, scoring=SCORING, tol=TOLERANCE, max_iter=most,
         )  # fmt: skip
-        reached = ends.value.reshape(count, n)
-        first = reached.argmax(0) * n + np.arange(n)
-        best = Optimum(*(part[first] for part in ends))
-        return cls(model, series, best, np.isfinite(reached).sum(0), agreement_of(reached))
+        return cls(model, series, *highest_of(ends, n))
 
     def select(self, chosen: np.ndarray) -> Climb:
         """Select searches by position."""
@@ -350,24 +308,21 @@ def inferred(
     fixed[exact] = True
     messages = tuple(
         (EXACT,)
-        if is_exact
-        else _messages([name for name, on in zip(names, bounded, strict=False) if on], converged)
-        for bounded, converged, is_exact in zip(
-            ends.at_bound, ends.converged.tolist(), exact.tolist(), strict=True
+        if exact[i]
+        else search_messages(
+            {"On the boundary of the stable region": list(compress(names, ends.at_bound[i]))},
+            bool(ends.converged[i]),
         )
+        for i in range(n)
     )
     n_obs = np.isfinite(sample.values).sum(1)
     n_params = np.array([model.n_params for model in models])[ends.model] + len(sample.kept)
-    derivatives: Any = Deferred(_derivatives, models, k, sample, ends, scaled_sigma2)
     estimates = Estimates(
         names=names,
         params=params,
         loglik=loglik,
         n_obs=n_obs,
-        gradient=derivatives,
-        hessian=derivatives,
-        opg=derivatives,
-        information=derivatives,
+        **deferred(_derivatives, models, k, sample, ends, scaled_sigma2),
         iterations=ends.iterations,
         converged=ends.converged,
         fixed=fixed,
@@ -395,10 +350,8 @@ def _derivatives(
         units = np.flatnonzero((ends.model == number) & np.isfinite(sigma2))
         if not len(units):
             continue
-        likelihood, at = (
-            Likelihood(model, sample.sized.rows, units),
-            (ends.params[units], sigma2[units]),
-        )
+        likelihood = Likelihood(model, sample.sized.rows, units)
+        at = ends.params[units], sigma2[units]
         slope, opg, information = likelihood.moments(*at)
         of_columns = places_of(models, sample)[1]
         places, free = [*range(len(model.names)), *of_columns, k - 1], len(model.names)
@@ -422,16 +375,3 @@ def places_of(models: tuple[Components, ...], sample: Sample) -> tuple[int, list
     """Number of smoothing parameters of all models, and positions of the coefficients."""
     smoothing = max(len(model.names) for model in models)
     return smoothing, [smoothing + place for place in sample.kept]
-
-
-def _messages(on_boundary: list[str], converged: bool) -> tuple[str, ...]:
-    """Warnings about one unit."""
-    lines = []
-    if on_boundary:
-        lines.append(
-            f"On the boundary of the stable region: {', '.join(on_boundary)}. These have no "
-            "standard errors, and those of the others take them as known."
-        )
-    if not converged:
-        lines.append("The likelihood was not maximised to tolerance.")
-    return tuple(lines)

@@ -29,15 +29,10 @@ _NEAR = 1e-6  # step of the forward differences in the Hessian of Newton's metho
 
 
 class Likelihood:
-    """Likelihood of one model for some series.
+    """Likelihood of one model for some series, whose numbers (N,) may repeat.
 
-    Parameters
-    ----------
-    model : Components
-    rows : array of shape (S, T) or (S, T, 1 + m)
-        Series scaled to size one, then exogenous columns; NaN where missing and after the end.
-    series : integer array of shape (N,)
-        Number of the series of each set of parameters.
+    Rows (S, T) or (S, T, 1 + m) are series scaled to size one, then exogenous columns; NaN where
+    missing and after the end.
     """
 
     def __init__(self, model: Components, rows: np.ndarray, series: np.ndarray) -> None:

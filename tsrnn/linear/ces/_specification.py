@@ -15,17 +15,10 @@ _SHARE, _A1, _BETA = (1e-3, 0.995), (0.6, 1.3), (1e-4, 1.99)
 
 
 class Components(NamedTuple):
-    """Season of a model.
+    """Season of a model."""
 
-    Parameters
-    ----------
-    seasonal : {"none", "simple", "partial", "full"}
-    period : int
-        Rows of a season; 1 without one.
-    """
-
-    seasonal: str
-    period: int
+    seasonal: str  # of SEASONS
+    period: int  # rows of a season; 1 without one
 
     @property
     def title(self) -> str:

@@ -14,7 +14,6 @@ from tsrnn.contract import (
     FittedData,
     choice,
     flag,
-    frequency_defaults,
     positive_integer,
     seed_of,
     unit_index,
@@ -22,7 +21,7 @@ from tsrnn.contract import (
     with_shared_arguments,
 )
 from tsrnn.data import Panel, quote
-from tsrnn.linear._arguments import check_season
+from tsrnn.linear._arguments import check_season, season_length
 from tsrnn.linear._as_rnn import Recursion as LinearRecursion
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import (
@@ -80,35 +79,16 @@ _NUMBERS = 2**20  # in the paths of a batch: arrays of a step fit into the secon
 
 @dataclass(frozen=True)
 class ETSFamily(Family):
-    """Models of exponential smoothing; each unit takes the best.
-
-    Attributes
-    ----------
-    models : tuple of Components
-    n_targets : int
-        Targets of a series, each a unit.
-    n_simulations : int
-        Paths per unit for intervals without a known variance.
-    random_state : Any
-        Seed of these paths.
-    region : {"slow", "usual", "admissible"}
-        Region of the smoothing parameters.
-    decomposed : bool
-        Whether initial states come from a decomposition instead of being estimated.
-    left_out : int
-        Rows of the season of the frequency if it is too long, else 0.
-    regressors : tuple of str
-        Exogenous columns, shared by all models.
-    """
+    """Models of exponential smoothing; each unit, a target of a series, takes the best."""
 
     models: tuple[Components, ...]
     n_targets: int = 1
-    n_simulations: int = 2000
-    random_state: Any = None
-    region: str = REGIONS[0]
-    decomposed: bool = False
-    left_out: int = 0
-    regressors: tuple[str, ...] = ()
+    n_simulations: int = 2000  # paths per unit, for intervals without a known variance
+    random_state: Any = None  # seed of these paths
+    region: str = REGIONS[0]  # of the smoothing parameters
+    decomposed: bool = False  # initial states come from a decomposition, not estimated
+    left_out: int = 0  # rows of the season of the frequency if it is too long, else 0
+    regressors: tuple[str, ...] = ()  # exogenous columns, shared by all models
 
     guarantee: ClassVar[str] = (
         "Asymptotic, the model and its parameters taken as known. Holds if the model is right and "
@@ -506,16 +486,8 @@ class ETS(ETSResults):
         "bollerslev-wooldridge".
     missing : {"auto", "error", "interpolate", "keep"}
         "keep" leaves missing values out of the likelihood.
-    parameter_uncertainty : bool, default True
-        Whether intervals account for k parameters estimated from n rows: Student's t with n - k
-        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
-    outliers : {"pulse"} or None
-        "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing ones.
-        `tsrnn.prior.find_outliers` finds them in the target, effects of columns included;
-        `outliers_` lists them, and level shifts, which stay. `update` and `predict_rolling` take
-        new rows as they are.
-    intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
+    parameter_uncertainty, outliers, intervals
+        As in `ARMA`.
     horizon, id_col, time_col, freq, strict, support, random_state, verbose
         As in all linear models.
     target, known_ahead, static, calendar, holidays
@@ -594,12 +566,9 @@ class ETS(ETSResults):
         seasonal = choice("seasonal", arguments.seasonal, ("auto", *KINDS))
         damped = None if arguments.damped is None else flag("damped", arguments.damped)
         length, left_out = arguments.season_length, 0
-        if length is None:
-            period = frequency_defaults(data.layout).season
-            if period > LONGEST_SEASON:
-                period, left_out = 1, period
-        else:
-            period = positive_integer("season_length", length)
+        period = season_length(length, data)
+        if length is None and period > LONGEST_SEASON:
+            period, left_out = 1, period
         if trend == "none" and damped:
             raise ValueError("damped=True needs a trend; got trend='none'")
         if seasonal in ("add", "mul"):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
+from tsrnn.linear._estimates import EXACT, PERFECT, Estimates, deferred, search_messages
 from tsrnn.linear._samples import Sample, scaled_samples
 from tsrnn.linear.ets._likelihood import Likelihood
 from tsrnn.linear.ets._search import Search
@@ -154,17 +154,15 @@ def inferred(
         for i, bounded, is_exact in zip(units, at_bound, exact, strict=True):
             all_names = part.model.recursion.names
             on = [name for name, here in zip(all_names, bounded, strict=False) if here]
-            messages[i] = (EXACT,) if is_exact else _messages(on, bool(converged[i]))
-    derivatives: Any = Deferred(_derivatives, models, sample, ends, region, names)
+            messages[i] = (EXACT,) if is_exact else search_messages(
+                {"On the boundary": on}, bool(converged[i]), known="the boundary"
+            )  # fmt: skip
     return Estimates(
         names=(*names, SIGMA2),
         params=params,
         loglik=loglik,
         n_obs=np.isfinite(sample.values).sum(1),
-        gradient=derivatives,
-        hessian=derivatives,
-        opg=derivatives,
-        information=derivatives,
+        **deferred(_derivatives, models, sample, ends, region, names),
         iterations=ends.iterations,
         converged=converged,
         fixed=fixed,
@@ -176,37 +174,18 @@ def inferred(
 
 
 class Part(NamedTuple):
-    """Units of one model at their optima.
-
-    Attributes
-    ----------
-    model : Components
-    likelihood : Likelihood
-    units : integer array of shape (n,)
-    params : array of shape (n, size)
-        All natural parameters of the recursion, of the scaled series.
-    sigma2 : array of shape (n,)
-        Variance of the scaled series.
-    value : array of shape (n,)
-        Log-likelihood in the units of the data.
-    scale : array of shape (n, size + 1)
-        Units of the parameters and of sigma2.
-    centre : array of shape (n,)
-        Centre subtracted from the series, and so from their levels.
-    free, places : integer arrays
-        Parameters that the model has, sigma2 included, and their positions in the family.
-    """
+    """Units of one model at their optima."""
 
     model: Components
     likelihood: Likelihood
-    units: np.ndarray
-    params: np.ndarray
-    sigma2: np.ndarray
-    value: np.ndarray
-    scale: np.ndarray
-    centre: np.ndarray
-    free: np.ndarray
-    places: np.ndarray
+    units: np.ndarray  # (n,)
+    params: np.ndarray  # (n, size), all natural parameters, of the scaled series
+    sigma2: np.ndarray  # (n,), of the scaled series
+    value: np.ndarray  # (n,), log-likelihood in the units of the data
+    scale: np.ndarray  # (n, size + 1), units of the parameters and of sigma2
+    centre: np.ndarray  # (n,), subtracted from the series, and so from their levels
+    free: np.ndarray  # parameters that the model has, sigma2 included
+    places: np.ndarray  # their positions in the family
 
 
 def parts(
@@ -279,16 +258,3 @@ def _along_bounds(part: Part, at_bound: np.ndarray, region: str) -> np.ndarray:
         directions[:, 0, 1] = np.where(at_bound[:, 1], by_alpha, 0.0)
         directions[:, 3, 1] = np.where(at_bound[:, 1], by_phi, 0.0)
     return directions
-
-
-def _messages(on_boundary: list[str], converged: bool) -> tuple[str, ...]:
-    """Warnings about one unit."""
-    lines = []
-    if on_boundary:
-        lines.append(
-            f"On the boundary: {', '.join(on_boundary)}. These have no standard errors, and those "
-            "of the others take the boundary as known."
-        )
-    if not converged:
-        lines.append("The likelihood was not maximised to tolerance.")
-    return tuple(lines)

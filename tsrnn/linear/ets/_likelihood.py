@@ -32,31 +32,18 @@ _NEAR = 1e-6  # step of the forward differences in the Hessian of Newton's metho
 
 
 class Moments(NamedTuple):
-    """Derivatives of the log-likelihood in all parameters, sigma2 the last.
+    """Derivatives of the log-likelihood in all parameters, sigma2 the last."""
 
-    Attributes
-    ----------
-    gradient : array of shape (N, k)
-    opg, information : arrays of shape (N, k, k)
-    """
-
-    gradient: np.ndarray
-    opg: np.ndarray
-    information: np.ndarray
+    gradient: np.ndarray  # (N, k)
+    opg: np.ndarray  # (N, k, k)
+    information: np.ndarray  # (N, k, k)
 
 
 class Likelihood:
-    """Likelihood of models of one recursion, each for one series.
+    """Likelihood of models of one recursion, each for one of the `series` (N,).
 
-    Parameters
-    ----------
-    recursion : Recursion
-    rows : array of shape (S, T) or (S, T, 1 + k)
-        Series scaled to size one, then exogenous columns; NaN where missing and after the end.
-    series : integer array of shape (N,)
-        Number of the series of each model.
-    relative : boolean array of shape (N,)
-        Whether errors are multiplicative.
+    Rows (S, T) or (S, T, 1 + k) are series scaled to size one, then exogenous columns; NaN where
+    missing and after the end. `relative` (N,) marks models with multiplicative errors.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ import numpy as np
 
 from tsrnn.linear._estimates import PERFECT, aicc_penalty
 from tsrnn.linear._family import CannotFitError
-from tsrnn.linear._optimise import Evaluation, Optimum, agreement_of, maximise, solve_positive
+from tsrnn.linear._optimise import Evaluation, Optimum, maximise, solve_positive
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.arma._polynomials import partial_autocorrelations
 from tsrnn.linear.ets._likelihood import Likelihood, to_natural
@@ -30,9 +30,10 @@ from tsrnn.linear.ets._search import (
     Highest,
     Search,
     embedded,
-    empty_search,
+    highest_of,
     highest_optimum,
     nested_models,
+    nothing_fitted,
     usable,
 )
 from tsrnn.linear.ets._specification import Components
@@ -63,7 +64,7 @@ def search_within(
     `decomposed` fixes the states before the first row at those of a decomposition.
     """
     counts, able = np.isfinite(sample.values).sum(1), usable(models, sample)
-    ends = empty_search(models, len(counts))
+    ends = nothing_fitted(models, len(counts))
     best = np.full(len(counts), np.inf)
     known: dict[tuple[bool, bytes], dict[tuple[Components, str], Highest]] = {}
     for number, model in enumerate(models):
@@ -99,15 +100,8 @@ def search_within(
 class Climb:
     """Search for the optimum of one model of N series.
 
-    Parameters
-    ----------
-    model : Components
-    values : array of shape (N, T) or (N, T, 1 + k)
-        Scaled series, exogenous columns behind.
-    region : {"slow", "usual", "admissible"}
-    decomposed : bool
-    known : dict, optional
-        Cache of optima of the same series, by model and region.
+    Values (N, T) or (N, T, 1 + k) are scaled, with exogenous columns behind. `known` caches optima
+    of the same series by model and region.
     """
 
     def __init__(
@@ -143,12 +137,9 @@ class Climb:
                 max_iter=STEPS,
             )  # fmt: skip
             at, iterations = ends.params, iterations + ends.iterations
-        reached = ends.value.reshape(count, n)
-        first = reached.argmax(0) * n + np.arange(n)
-        best = Optimum(*(part[first] for part in ends._replace(iterations=iterations)))
+        highest = highest_of(ends._replace(iterations=iterations), n)
         if self.of_roots:
-            best.at_bound[:, :4] |= self._held_back(best)[:, None]
-        highest = Highest(best, np.isfinite(reached).sum(0), agreement_of(reached))
+            highest.best.at_bound[:, :4] |= self._held_back(highest.best)[:, None]
         self._known[self.model, self.region] = highest
         return highest
 

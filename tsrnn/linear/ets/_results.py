@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from tsrnn.contract import check_is_fitted
 from tsrnn.data import by_row
-from tsrnn.linear._base import MeanForecaster
+from tsrnn.linear._chosen import ChosenModels
 from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.ets._reduced_form import companion, polynomials
 
@@ -18,29 +17,8 @@ _BEST = 3  # models whose criterion the summary shows
 _DIGITS = 4
 
 
-class ETSResults(MeanForecaster):
+class ETSResults(ChosenModels):
     """Models, components and recurrences of a fitted `ETS`; a part of it."""
-
-    @property
-    def models_(self) -> pd.Series:
-        """Model of each unit, in Hyndman's notation; empty for one that could not be fitted."""
-        check_is_fitted(self)
-        family: Any = self.fitted_.family
-        numbers = self.fitted_.constants["model"]
-        titles = [family.models[int(i)].title if np.isfinite(i) else "" for i in numbers]
-        return self._series(np.array(titles, object), "model")
-
-    @property
-    def candidates_(self) -> pd.DataFrame:
-        """Corrected criterion (AICc) at the end of the search, a column per model.
-
-        Searches that can no longer be the best stop early. Infinite if a series is too short for a
-        model, or not positive.
-        """
-        check_is_fitted(self)
-        family: Any = self.fitted_.family
-        titles = [model.title for model in family.models]
-        return pd.DataFrame(self.fitted_.constants["aicc"], self.units_, titles, copy=True)
 
     def components(self, df: Any = None) -> Any:
         """Level, trend and season after every row.

@@ -38,49 +38,35 @@ SAME = 1e-4  # difference of log-likelihoods that does not matter
 
 
 class Search(NamedTuple):
-    """Optima of the search for N units.
+    """Optima of the search for N units of ETS or CES.
 
-    Attributes
-    ----------
-    model : integer array of shape (N,)
-        Model of each unit, by position among the candidates.
-    aicc : array of shape (N, candidates)
-        Corrected criterion of all models; infinite where a model was not fitted.
-    params : array of shape (N, k)
-        Natural parameters of the scaled series, in the order of the unit's recursion; then zeros.
-    sigma2 : array of shape (N,) or None
-        Given variances; None if estimated.
-    iterations, starts, agreement : integer arrays of shape (N,)
-    converged : boolean array of shape (N,)
-    at_bound : boolean array of shape (N, k)
+    Parameters are natural ones of the scaled series, in the order of the unit's recursion, then
+    zeros; of CES the smoothing parameters, then coefficients of exogenous columns.
     """
 
-    model: np.ndarray
-    aicc: np.ndarray
-    params: np.ndarray
-    sigma2: np.ndarray | None
-    iterations: np.ndarray
+    model: np.ndarray  # (N,), position among the candidates
+    aicc: np.ndarray  # (N, candidates), corrected criterion; infinite if not fitted
+    params: np.ndarray  # (N, k)
+    sigma2: np.ndarray | None  # (N,) given variances of the scaled series; None if estimated
+    iterations: np.ndarray  # (N,), as the next three
     starts: np.ndarray
     agreement: np.ndarray
     converged: np.ndarray
-    at_bound: np.ndarray
+    at_bound: np.ndarray  # (N, k), parameters on the boundary
 
 
-def empty_search(models: tuple[Components, ...], n: int) -> Search:
-    """Search result of n series, with nothing fitted yet."""
-    width = max(len(model.free) for model in models)
+def empty_search(n: int, n_models: int, width: int) -> Search:
+    """Search result of n series with up to `width` parameters, with nothing fitted yet."""
     model, iterations, starts, agreement = np.zeros((4, n), np.int64)
     return Search(
-        model=model,
-        aicc=np.full((n, len(models)), np.inf),
-        params=np.full((n, width), np.nan),
-        sigma2=None,
-        iterations=iterations,
-        starts=starts,
-        agreement=agreement,
-        converged=np.zeros(n, bool),
-        at_bound=np.zeros((n, width), bool),
-    )
+        model, np.full((n, n_models), np.inf), np.full((n, width), np.nan), None, iterations,
+        starts, agreement, np.zeros(n, bool), np.zeros((n, width), bool),
+    )  # fmt: skip
+
+
+def nothing_fitted(models: tuple[Components, ...], n: int) -> Search:
+    """Search result of n series among models, before any is fitted."""
+    return empty_search(n, len(models), max(len(model.free) for model in models))
 
 
 def search(models: tuple[Components, ...], sample: Sample, region: str) -> Search:
@@ -112,7 +98,7 @@ def exact_fits(models: tuple[Components, ...], sample: Sample) -> Search:
     other series stay infinite.
     """
     counts, able = np.isfinite(sample.values).sum(1), usable(models, sample)
-    ends = empty_search(models, len(counts))
+    ends = nothing_fitted(models, len(counts))
     for number, model in enumerate(models):
         units = np.flatnonzero(able[:, number])
         if not len(units):
@@ -147,19 +133,11 @@ def penalties(models: tuple[Components, ...], sample: Sample) -> np.ndarray:
 
 
 class Highest(NamedTuple):
-    """Highest optima from several starts, for N series.
+    """Highest optima from several starts, for N series."""
 
-    Attributes
-    ----------
-    best : Optimum
-        Optima in the parameters of the search.
-    starts, agreement : integer arrays of shape (N,)
-        Number of admissible starts, and of those that agree on the optimum.
-    """
-
-    best: Optimum
-    starts: np.ndarray
-    agreement: np.ndarray
+    best: Optimum  # in the parameters of the search
+    starts: np.ndarray  # (N,), number of admissible starts
+    agreement: np.ndarray  # (N,), starts that agree on the optimum
 
     def select(self, chosen: np.ndarray) -> Highest:
         """Select series by position."""
@@ -177,6 +155,14 @@ class Highest(NamedTuple):
         agreement = np.where(better, other.agreement, self.agreement)
         agreement = np.where(near, self.agreement + other.agreement, agreement)
         return Highest(best, self.starts + other.starts, agreement)
+
+
+def highest_of(ends: Optimum, n: int) -> Highest:
+    """Highest ends of the climbs of n series, start by start."""
+    reached = ends.value.reshape(-1, n)
+    first = reached.argmax(0) * n + np.arange(n)
+    best = Optimum(*(part[first] for part in ends))
+    return Highest(best, np.isfinite(reached).sum(0), agreement_of(reached))
 
 
 def highest_optimum(
@@ -250,12 +236,8 @@ def embedded(
 
 def climb(model: Components, values: np.ndarray, starts: np.ndarray, region: str) -> Highest:
     """Climb from starts (S, N, k), and keep the highest optimum of each series."""
-    count, n = starts.shape[:2]
     ends = climbs(model, values, starts, *bounds(model, region))
-    reached = ends.value.reshape(count, n)
-    first = reached.argmax(0) * n + np.arange(n)
-    best = Optimum(*(part[first] for part in ends))
-    return Highest(best, np.isfinite(reached).sum(0), agreement_of(reached))
+    return highest_of(ends, starts.shape[1])
 
 
 def climbs(
@@ -279,7 +261,7 @@ def climbs(
 def _search_one(models: tuple[Components, ...], sample: Sample, region: str) -> Search:
     """Optimum of the only model."""
     (model,) = models
-    ends, able = empty_search(models, len(sample.units)), usable(models, sample)[:, 0]
+    ends, able = nothing_fitted(models, len(sample.units)), usable(models, sample)[:, 0]
     units = np.flatnonzero(able)
     if len(units):
         optimum = highest_optimum(model, model.scaled(sample).rows[units], region)
@@ -307,7 +289,7 @@ def _race(models: tuple[Components, ...], sample: Sample, region: str) -> Search
         [group.objective for group in groups], scoring=SCORING, tol=TOLERANCE, max_iter=MOST,
         give_up=Race(penalty, groups),
     )  # fmt: skip
-    ends, reached = empty_search(models, n), {}
+    ends, reached = nothing_fitted(models, n), {}
     for group, optimum in zip(groups, optima, strict=True):
         values = optimum.value.reshape(count, -1)
         # Prefer a converged start to one stopped beside it at the same height.
@@ -375,18 +357,7 @@ def _place(
 
 
 class _Group:
-    """Searches of the models of one recursion, start by start.
-
-    Attributes
-    ----------
-    series, number : integer arrays of shape (pairs,)
-        Series and model of each pair.
-    free : boolean array of shape (pairs, k)
-        Parameters that the model has.
-    joins : integer array of shape (starts * pairs,)
-        Iteration at which each search joins.
-    objective : Objective
-    """
+    """Searches of the models of one recursion for pairs of a series and a model."""
 
     def __init__(
         self,

@@ -21,26 +21,14 @@ PHI, LEVEL = SMOOTHING.index("phi"), len(SMOOTHING)
 
 @dataclass(frozen=True)
 class Components:
-    r"""Error, trend and season of a model.
-
-    Parameters
-    ----------
-    error : {"add", "mul"}
-    trend, seasonal : {"none", "add", "mul"}
-    damped : bool
-        Whether the trend is damped.
-    period : int
-        Rows of a season; 1 without one.
-    columns : tuple of int
-        Positions of the exogenous columns with a coefficient.
-    """
+    """Error, trend and season of a model."""
 
     error: str
     trend: str
     damped: bool
     seasonal: str
-    period: int
-    columns: tuple[int, ...] = ()
+    period: int  # rows of a season; 1 without one
+    columns: tuple[int, ...] = ()  # positions of the exogenous columns with a coefficient
 
     @property
     def title(self) -> str:
@@ -87,22 +75,12 @@ class Components:
 
 
 class Recursion(NamedTuple):
-    """Recursion of the means, shared by models with different free parameters.
+    """Recursion of the means, shared by models with different free parameters."""
 
-    Parameters
-    ----------
-    product : bool
-        Whether the trend multiplies.
-    seasonal : {"none", "add", "mul"}
-    period : int
-    columns : tuple of int
-        Exogenous columns, by their place.
-    """
-
-    product: bool
+    product: bool  # the trend multiplies
     seasonal: str
     period: int
-    columns: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()  # exogenous columns, by their place
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -128,18 +128,11 @@ def seasonal_pattern(values: np.ndarray, period: int, product: bool) -> np.ndarr
     steps = -(-length // period)
     rest = np.full((n, steps * period), np.nan)
     rest[:, :length] = values / trend if product else values - trend
-    season = _mean_over(rest.reshape(n, steps, period), 1)
-    neutral = float(product)
-    season = np.where(np.isfinite(season), season, neutral)
+    rest = rest.reshape(n, steps, period)
+    seen = np.isfinite(rest)
+    count, total = seen.sum(1), np.where(seen, rest, 0.0).sum(1)
+    season = np.where(count > 0, total / np.maximum(count, 1), float(product))
     if product:
         season = np.maximum(season, LEAST_FACTOR)
         return season / season.mean(1, keepdims=True)
     return season - season.mean(1, keepdims=True)
-
-
-def _mean_over(values: np.ndarray, axis: int) -> np.ndarray:
-    """Mean of the observed values; NaN without any."""
-    seen = np.isfinite(values)
-    count = seen.sum(axis)
-    total = np.where(seen, values, 0.0).sum(axis)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

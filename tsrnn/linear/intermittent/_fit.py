@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 
 from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import Deferred, Estimates
+from tsrnn.linear._estimates import Estimates, deferred, search_messages
 from tsrnn.linear._optimise import maximise
 from tsrnn.linear.arma._prepare import batches, unit_data
 from tsrnn.linear.intermittent._likelihood import LARGEST_SHAPE, Likelihood
@@ -25,19 +26,11 @@ CUSTOMARY = 0.1  # smoothing parameters of a series without demand
 
 @dataclass(frozen=True, eq=False)
 class Sample(SeriesArrays):
-    """Series of similar length, scaled.
+    """Series of similar length, scaled."""
 
-    Attributes
-    ----------
-    units : integer ndarray of shape (N,)
-    values : ndarray of shape (N, T)
-        Mean size one; NaN where missing and after the end.
-    scale : ndarray of shape (N,)
-    """
-
-    units: np.ndarray
-    values: np.ndarray
-    scale: np.ndarray
+    units: np.ndarray  # (N,)
+    values: np.ndarray  # (N, T), of mean size one; NaN where missing and after the end
+    scale: np.ndarray  # (N,)
 
 
 def samples(panel: Panel) -> Iterator[tuple[Sample | None, dict[int, str]]]:
@@ -84,23 +77,12 @@ def first_states(method: str, values: np.ndarray, initial: str) -> np.ndarray:
 
 
 class Ends(NamedTuple):
-    """Optima of the search for N units.
+    """Optima of the search for N units."""
 
-    Attributes
-    ----------
-    params : array of shape (N, 5)
-        Parameters of the scaled series. A series without demand has size 1, which does not enter
-        the likelihood.
-    iterations : integer array of shape (N,)
-    converged : boolean array of shape (N,)
-    at_bound : boolean array of shape (N, 5)
-        On a bound of the search, not fixed.
-    """
-
-    params: np.ndarray
-    iterations: np.ndarray
-    converged: np.ndarray
-    at_bound: np.ndarray
+    params: np.ndarray  # (N, 5), of the scaled series; size 1 without demand
+    iterations: np.ndarray  # (N,)
+    converged: np.ndarray  # (N,)
+    at_bound: np.ndarray  # (N, 5), on a bound of the search, not fixed
 
 
 def search(
@@ -154,32 +136,28 @@ def inferred(
     scale = np.ones((n, len(names)))
     scale[:, 2] = sample.scale
     value = likelihood.values(ends.params[:, :4], ends.params[:, 4])
-    derivatives: Any = Deferred(_derivatives, likelihood, ends.params, scale)
     idle, params = likelihood.n_demands == 0, ends.params * scale
     params[idle, 2] = 0.0
-    messages = [
+    messages = tuple(
         (NO_DEMAND,)
-        if no_demand
-        else _messages(
-            [name for name, here in zip(names, row[:4], strict=False) if here], row[4], done
+        if idle[i]
+        else search_messages(
+            {"On the boundary": list(compress(names, ends.at_bound[i, :4]))},
+            bool(ends.converged[i]),
+            *[EQUAL] * bool(ends.at_bound[i, 4]),
         )
-        for row, done, no_demand in zip(
-            ends.at_bound.tolist(), ends.converged.tolist(), idle.tolist(), strict=True
-        )
-    ]
+        for i in range(n)
+    )
     return Estimates(
         names=names,
         params=params,
         loglik=value - likelihood.n_demands * np.log(sample.scale),
         n_obs=np.isfinite(sample.values).sum(1),
-        gradient=derivatives,
-        hessian=derivatives,
-        opg=derivatives,
-        information=derivatives,
+        **deferred(_derivatives, likelihood, ends.params, scale),
         iterations=ends.iterations,
         converged=ends.converged,
         fixed=ends.at_bound | imposed | idle[:, None],
-        messages=tuple(messages),
+        messages=messages,
         # First states by rule come from the data, so that they count.
         n_params=np.full(n, len(names) - imposed[:2].sum()),
     )
@@ -194,18 +172,3 @@ def _derivatives(
     square = scale[:, :, None] * scale[:, None]
     matrices = {"hessian": hessian, "opg": opg, "information": information}
     return {"gradient": gradient / scale} | {name: m / square for name, m in matrices.items()}
-
-
-def _messages(on_boundary: list[str], equal: bool, converged: bool) -> tuple[str, ...]:
-    """Warnings about one unit."""
-    lines = []
-    if on_boundary:
-        lines.append(
-            f"On the boundary: {', '.join(on_boundary)}. These have no standard errors, and those "
-            "of the others take them as known."
-        )
-    if equal:
-        lines.append(EQUAL)
-    if not converged:
-        lines.append("The likelihood was not maximised to tolerance.")
-    return tuple(lines)

@@ -33,21 +33,11 @@ STATES = ("mean", "first", "estimated")
 
 @dataclass(frozen=True)
 class IntermittentFamily(Family):
-    """One method for intermittent demand.
+    """One method for intermittent demand; a unit is a target of a series."""
 
-    Attributes
-    ----------
-    method : {"croston", "sba", "sbj", "tsb"}
-    initial : {"mean", "first", "estimated"}
-    alpha, beta : float or None
-        Given smoothing parameters; None if estimated.
-    n_targets : int
-        Targets of a series, each a unit.
-    """
-
-    method: str
-    initial: str = "mean"
-    alpha: float | None = None
+    method: str  # a key of TITLES
+    initial: str = "mean"  # of STATES
+    alpha: float | None = None  # given smoothing parameters; None if estimated
     beta: float | None = None
     n_targets: int = 1
 
@@ -311,10 +301,8 @@ class TSB(_Intermittent):
         States before the first row: the mean size and the share of rows with a demand; the first
         size, and one or zero for a first row with or without demand, as in statsforecast; or
         estimated.
-    missing : {"auto", "error", "interpolate", "keep"}
-        "keep" skips missing rows.
-    intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
+    missing, intervals
+        As in `Croston`.
     cov_type, horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. Exogenous columns are refused.
     strict, support, random_state, verbose
@@ -324,12 +312,9 @@ class TSB(_Intermittent):
     -----
     In the likelihood, demand occurs with probability :math:`d_{t-1}`, and sizes are gamma
     distributed with mean :math:`z_{t-1}` and an estimated shape. Forecasts are its means, with
-    probability :math:`d_t` at all steps ahead. Missing rows are skipped. A series without demand
-    has forecast zero; if demand comes later, alpha and beta are 0.1 unless given.
-
-    Intervals are quantiles of this distribution, exact one step ahead; further ahead the variance
-    of sizes grows with the variance of their level. If the lower end is zero, an interval of 95
-    percent leaves out the upper 2.5 percent only.
+    probability :math:`d_t` at all steps ahead. Intervals are quantiles of this distribution, exact
+    one step ahead. Missing rows, series without demand and the level of intervals are as in
+    `Croston`.
 
     References
     ----------

@@ -33,14 +33,7 @@ def first_memory(method: str, params: np.ndarray) -> np.ndarray:
 
 
 class Likelihood:
-    """Likelihood of one method, for series of similar length.
-
-    Parameters
-    ----------
-    method : {"croston", "sba", "sbj", "tsb"}
-    values : array of shape (N, T)
-        NaN where missing and after the end.
-    """
+    """Likelihood of one method, for series (N, T); NaN where missing and after the end."""
 
     def __init__(self, method: str, values: np.ndarray) -> None:
         self._method, self._cell, self._values = method, demand_cell(method), values

@@ -1,14 +1,7 @@
-r"""Recurrences of intermittent demand as cells: the level of sizes, and how often demand occurs.
+"""Recurrences of intermittent demand as cells: the level of sizes, and how often demand occurs.
 
-The size is :math:`z_t`. Croston's method has the interval :math:`p_t` and the rows :math:`q_t`
-since the last demand, the current row included; TSB has the probability :math:`d_t`:
-
-.. math::
-    z_t &= z_{t-1} + \alpha (y_t - z_{t-1}), \qquad p_t = p_{t-1} + \beta (q_t - p_{t-1}) \qquad
-        \text{where } y_t > 0 \\
-    d_t &= d_{t-1} + \beta (1[y_t > 0] - d_{t-1})
-
-A missing row changes nothing and does not count in an interval.
+The equations are those of `Croston` and `TSB`. The rows since the last demand include the current
+row. A missing row changes nothing and does not count in an interval.
 """
 
 from __future__ import annotations

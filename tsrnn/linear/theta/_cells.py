@@ -1,15 +1,9 @@
-r"""Recurrences of the theta model as cells.
+"""Recurrences of the theta model as cells.
 
-The model smooths the level :math:`\ell_t` of the seasonally adjusted series, and adds a share of
-the forecast of the smoothed series by a line :math:`A + B t` (Fiorucci et al., 2016):
-
-.. math::
-    \mu_t &= \ell_{t-1} + (1 - 1 / \theta) g_t, \qquad g_t = (1-\alpha)^{t-1} A_{t-1}
-        + \frac{1 - (1-\alpha)^t}{\alpha} B_{t-1} \\
-    \ell_t &= \ell_{t-1} + \alpha (y_t - \ell_{t-1})
-
-The line is fitted by least squares to all rows or, in the dynamic model, to earlier rows. A missing
-row enters the level as :math:`\mu_t`, and does not enter the line.
+The model smooths the level of the seasonally adjusted series, and adds a share of the forecast of
+the smoothed series by a line A + B t (Fiorucci et al., 2016), by the equations of `Theta`. The line
+is fitted by least squares to all rows or, in the dynamic model, to earlier rows. A missing row
+enters the level as its mean, and does not enter the line.
 """
 
 from __future__ import annotations

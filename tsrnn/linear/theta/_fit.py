@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tsrnn.contract import SeriesArrays
 from tsrnn.data import Panel
-from tsrnn.linear._estimates import EXACT, PERFECT, Deferred, Estimates
+from tsrnn.linear._estimates import EXACT, PERFECT, Estimates, deferred, search_messages
 from tsrnn.linear._family import variance_factor
 from tsrnn.linear._optimise import agreement_of, maximise
 from tsrnn.linear._regressors import (
@@ -48,27 +49,14 @@ NAMES = ("level", "alpha", "theta", "sigma2")
 
 
 class Choices(NamedTuple):
-    """Arguments of a theta model.
+    """Arguments of a theta model."""
 
-    Attributes
-    ----------
-    theta : float or None
-        None to estimate it.
-    dynamic : bool
-    seasonal : {"auto", "none", "add", "mul"}
-    period : int
-    estimated : bool
-        Whether the level before the first row is estimated.
-    regressors : tuple of str
-        Exogenous columns.
-    """
-
-    theta: float | None
+    theta: float | None  # None to estimate it
     dynamic: bool
     seasonal: str
     period: int
-    estimated: bool
-    regressors: tuple[str, ...] = ()
+    estimated: bool  # the level before the first row is a parameter
+    regressors: tuple[str, ...] = ()  # exogenous columns
 
     @property
     def free(self) -> np.ndarray:
@@ -100,31 +88,16 @@ class Choices(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sample(SeriesArrays):
-    """Series of similar length, adjusted and scaled.
+    """Series of similar length, adjusted and scaled."""
 
-    Attributes
-    ----------
-    units : integer array of shape (N,)
-    values : array of shape (N, T)
-        Begin with the first value, mean size one; NaN where missing and after the end.
-    scale : array of shape (N,)
-    first : integer array of shape (N,)
-        Row of the first value.
-    kind, statistic : arrays of shape (N,)
-    indices : array of shape (N, m)
-        See `Season`.
-    columns : Columns or None
-        Exogenous columns from the first value on, divided by a multiplicative season.
-    """
-
-    units: np.ndarray
-    values: np.ndarray
-    scale: np.ndarray
-    first: np.ndarray
-    kind: np.ndarray
-    statistic: np.ndarray
-    indices: np.ndarray
-    columns: Columns | None = None
+    units: np.ndarray  # (N,)
+    values: np.ndarray  # (N, T), from the first value on, of mean size one; NaN after the end
+    scale: np.ndarray  # (N,)
+    first: np.ndarray  # (N,), row of the first value
+    kind: np.ndarray  # (N,), as the following of `Season`
+    statistic: np.ndarray  # (N,)
+    indices: np.ndarray  # (N, m)
+    columns: Columns | None = None  # from the first value on, over a multiplicative season
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -271,33 +244,18 @@ def _refusals(choices: Choices, values: np.ndarray, n_columns: int) -> dict[int,
 
 
 class Search(NamedTuple):
-    """Optima of the search for N units, for scaled series.
+    """Optima of the search for N units, for scaled series."""
 
-    Attributes
-    ----------
-    params : array of shape (N, 3)
-        Level, alpha and theta.
-    sigma2 : array of shape (N,) or None
-        Given variances; None if estimated.
-    line : array of shape (N, 2)
-        A and B of the line through all rows.
-    iterations, starts, agreement : integer arrays of shape (N,)
-    converged : boolean array of shape (N,)
-    at_bound, unidentified : boolean arrays of shape (N, 3)
-    slopes : array of shape (N, k)
-        Coefficients of exogenous columns.
-    """
-
-    params: np.ndarray
-    sigma2: np.ndarray | None
-    line: np.ndarray
-    iterations: np.ndarray
+    params: np.ndarray  # (N, 3), level, alpha and theta
+    sigma2: np.ndarray | None  # (N,) given variances; None if estimated
+    line: np.ndarray  # (N, 2), A and B of the line through all rows
+    iterations: np.ndarray  # (N,), as the next three
     starts: np.ndarray
     agreement: np.ndarray
     converged: np.ndarray
-    at_bound: np.ndarray
-    unidentified: np.ndarray
-    slopes: np.ndarray
+    at_bound: np.ndarray  # (N, 3)
+    unidentified: np.ndarray  # (N, 3)
+    slopes: np.ndarray  # (N, k), coefficients of exogenous columns
 
 
 def search(choices: Choices, sample: Sample) -> Search:
@@ -441,20 +399,27 @@ def inferred(
         fixed[:, places] = False
     fixed[exact] = True
     n_params = np.full(n, choices.fewest(len(sample.kept))) if choices.regressors else None
-    derivatives: Any = Deferred(_derivatives, choices, sample, ends, line, sigma2, units)
     estimates = Estimates(
         names=choices.names,
         params=natural,
         loglik=loglik - n_obs * np.log(scale),
         n_obs=n_obs,
-        gradient=derivatives,
-        hessian=derivatives,
-        opg=derivatives,
-        information=derivatives,
+        **deferred(_derivatives, choices, sample, ends, line, sigma2, units),
         iterations=ends.iterations,
         converged=ends.converged,
         fixed=fixed,
-        messages=tuple((EXACT,) if exact[i] else _messages(ends, i) for i in range(n)),
+        messages=tuple(
+            (EXACT,)
+            if exact[i]
+            else search_messages(
+                {
+                    "On the boundary": list(compress(NAMES, ends.at_bound[i])),
+                    "Not identified": list(compress(NAMES, ends.unidentified[i])),
+                },
+                bool(ends.converged[i]),
+            )
+            for i in range(n)
+        ),
         starts=ends.starts,
         agreement=ends.agreement,
         n_params=n_params,
@@ -519,18 +484,3 @@ def _derivatives_with_columns(
     gradient = (turn @ parts.pop("gradient")[:, :, None])[:, :, 0]
     matrices = {name: turn @ part @ turn.swapaxes(1, 2) for name, part in parts.items()}
     return {"gradient": gradient, **matrices}
-
-
-def _messages(ends: Search, i: int) -> tuple[str, ...]:
-    """Warnings about one unit."""
-    lines = []
-    for what, places in (("On the boundary", ends.at_bound), ("Not identified", ends.unidentified)):
-        names = [name for name, here in zip(NAMES, places[i], strict=False) if here]
-        if names:
-            lines.append(
-                f"{what}: {', '.join(names)}. These have no standard errors, and those of the "
-                "others take them as known."
-            )
-    if not ends.converged[i]:
-        lines.append("The likelihood was not maximised to tolerance.")
-    return tuple(lines)

@@ -29,7 +29,7 @@ def means_of(
 ) -> np.ndarray:
     """Means (N, T) of rows after states; NaN in the first rows, which the likelihood skips."""
     n, length = values.shape
-    inputs = np.ascontiguousarray(with_ends(values, np.full(n, length)))
+    inputs = np.ascontiguousarray(with_ends(values))
     none = (np.zeros((n, 0, size)) for size in (params.shape[1], states.shape[1]))
     rows = paths(row_cell(dynamic), inputs, params, states, *none, fields=("mu",))
     means = rows.fields[:, :, 0, 0].copy()

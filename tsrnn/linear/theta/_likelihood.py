@@ -46,36 +46,21 @@ Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
 
 
 class Best(NamedTuple):
-    """Least-squares lambda and c at some alpha.
+    """Least-squares lambda and c at some alpha, for N series."""
 
-    Attributes
-    ----------
-    start, share, square : arrays of shape (N,)
-        Lambda, c and the sum of squares.
-    limited, bounded, identified : boolean arrays of shape (N,)
-        Whether lambda is on a bound, whether the share is, and whether the share is identified.
-    """
-
-    start: np.ndarray
-    share: np.ndarray
-    square: np.ndarray
-    limited: np.ndarray
-    bounded: np.ndarray
-    identified: np.ndarray
+    start: np.ndarray  # lambda
+    share: np.ndarray  # c
+    square: np.ndarray  # sum of squares
+    limited: np.ndarray  # lambda is on a bound
+    bounded: np.ndarray  # the share is on a bound
+    identified: np.ndarray  # the share is identified
 
 
 class Likelihood:
-    """Likelihood of N series.
+    """Likelihood of N series, adjusted and scaled, beginning with a value.
 
-    Parameters
-    ----------
-    values : array of shape (N, T)
-        Adjusted and scaled, beginning with a value; NaN where missing and after the end.
-    dynamic : bool
-    theta : float or None
-        None to estimate it.
-    estimated : bool
-        Whether the level before the first row is estimated.
+    Values (N, T) are NaN where missing and after the end. Without `theta` it is estimated; with
+    `estimated`, so is the level before the first row.
     """
 
     def __init__(
@@ -225,29 +210,24 @@ def beginning(level: np.ndarray, line: np.ndarray | None) -> np.ndarray:
     return state
 
 
-def with_ends(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Inputs (N, T, 2) of the cell of a row."""
+def with_ends(values: np.ndarray, lengths: np.ndarray | None = None) -> np.ndarray:
+    """Inputs (N, T, 2) of the cell of a row, for series of `lengths` (N,), by default whole."""
+    lengths = np.full(len(values), values.shape[1]) if lengths is None else lengths
     return np.stack([values, np.arange(values.shape[1]) < lengths[:, None]], 2)
 
 
 class Moments(NamedTuple):
-    """Derivatives of the log-likelihood by level, alpha, theta and sigma2.
+    """Derivatives of the log-likelihood by level, alpha, theta and sigma2."""
 
-    Attributes
-    ----------
-    gradient : array of shape (N, 4)
-    hessian, opg, information : arrays of shape (N, 4, 4)
-    """
-
-    gradient: np.ndarray
-    hessian: np.ndarray
+    gradient: np.ndarray  # (N, 4)
+    hessian: np.ndarray  # (N, 4, 4), as the following
     opg: np.ndarray
     information: np.ndarray
 
 
 def squares(values: np.ndarray, params: np.ndarray, line: np.ndarray | None) -> np.ndarray:
     """Sums of squared errors (N,) at level, alpha and theta (N, 3)."""
-    lanes = Lanes(with_ends(values, np.full(len(values), values.shape[1])))
+    lanes = Lanes(with_ends(values))
     first = beginning(params[:, 0], line)
     cell = row_cell(line is None)
     return sums(cell, lanes, params, first, terms=("square_error",), order=0).value[0]
@@ -264,7 +244,7 @@ def moments(
 
     A level that is not `estimated` moves with theta.
     """
-    lanes = Lanes(with_ends(values, np.full(len(values), values.shape[1])))
+    lanes = Lanes(with_ends(values))
     level, theta = STATE.index("level"), params[:, 2]
     d_initial, dd_initial = {(level, 0): np.ones(len(params))}, {}
     if not estimated:

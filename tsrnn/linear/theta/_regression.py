@@ -29,35 +29,17 @@ _LEVEL = STATE.index("level")
 
 
 class Ends(NamedTuple):
-    """Optima of the search for N series.
+    """Optima of the search for N series."""
 
-    Attributes
-    ----------
-    params : array of shape (N, 3)
-        Level, alpha and theta.
-    slopes : array of shape (N, k)
-    best : Optimum
-        Optima in the parameters of the search.
-    """
-
-    params: np.ndarray
-    slopes: np.ndarray
-    best: Optimum
+    params: np.ndarray  # (N, 3), level, alpha and theta
+    slopes: np.ndarray  # (N, k)
+    best: Optimum  # in the parameters of the search
 
 
 class Regression:
-    """Likelihood of N series with exogenous columns.
+    """Likelihood of N series (N, T) with exogenous columns (N, T, k).
 
-    Parameters
-    ----------
-    values : array of shape (N, T)
-        Adjusted and scaled, beginning with a value; NaN where missing and after the end.
-    columns : array of shape (N, T, k)
-    dynamic : bool
-    theta : float or None
-        None to estimate it.
-    estimated : bool
-        Whether the level before the first row is estimated.
+    Other arguments are as in `Likelihood`.
     """
 
     def __init__(
@@ -209,7 +191,7 @@ class Regression:
         line = None
         if not self._dynamic:
             line = np.stack([part[:, -1] for part in lines(rows)], 1)
-        inputs = np.ascontiguousarray(with_ends(rows, np.full(len(rows), rows.shape[1])))
+        inputs = np.ascontiguousarray(with_ends(rows))
         first = beginning(level, line)
         table = paths(
             row_cell(self._dynamic), inputs, cell, first, d_cell, d_initial, fields=("error",)

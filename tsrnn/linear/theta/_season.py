@@ -15,21 +15,11 @@ NONE, ADDED, MULTIPLIED = 0, 1, 2
 
 
 class Season(NamedTuple):
-    """Season of each of N series.
+    """Season of each of N series."""
 
-    Attributes
-    ----------
-    kind : integer array of shape (N,)
-        `NONE`, `ADDED` or `MULTIPLIED`.
-    indices : array of shape (N, m)
-        Indices from the first row on; 0 without a season.
-    statistic : array of shape (N,)
-        Statistic of the test; NaN without a test.
-    """
-
-    kind: np.ndarray
-    indices: np.ndarray
-    statistic: np.ndarray
+    kind: np.ndarray  # (N,), NONE, ADDED or MULTIPLIED
+    indices: np.ndarray  # (N, m), from the first row on; 0 without a season
+    statistic: np.ndarray  # (N,), of the test; NaN without a test
 
     def components(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Terms and factors (N, T) of rows (T,) or (N, T), numbered from the first row fitted."""

@@ -14,13 +14,11 @@ from tsrnn.contract import (
     FittedData,
     choice,
     flag,
-    frequency_defaults,
     number,
-    positive_integer,
     with_shared_arguments,
 )
 from tsrnn.data import Panel, quote
-from tsrnn.linear._arguments import MOST_LAGS, check_season
+from tsrnn.linear._arguments import MOST_LAGS, check_season, season_length
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion
 from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._estimates import Estimates
@@ -56,14 +54,7 @@ NO_LIMIT = "what tells of the level before the first row does not grow with the 
 
 @dataclass(frozen=True)
 class ThetaFamily(Family):
-    """Theta models at given arguments.
-
-    Attributes
-    ----------
-    choices : Choices
-    n_targets : int
-        Targets of a series, each a unit.
-    """
+    """Theta models at given arguments; a unit is a target of a series."""
 
     choices: Choices
     n_targets: int = 1
@@ -342,16 +333,8 @@ class Theta(MeanForecaster):
         Level before the first row: the first value over theta, so that the first mean is that
         value, or a parameter. Estimated, it explains little beyond the first row of the likelihood.
         The first mean is kept no further from the first value than the farthest value.
-    parameter_uncertainty : bool, default True
-        Whether intervals account for k parameters estimated from n rows: Student's t with n - k
-        degrees of freedom, and the final prediction error, (n + k) / (n - k) times the variance.
-    outliers : {"pulse"} or None
-        "pulse" skips gross errors of single rows as ``missing="keep"`` skips missing ones.
-        `tsrnn.prior.find_outliers` finds them in the target, effects of columns included;
-        `outliers_` lists them, and level shifts, which stay. `update` and `predict_rolling` take
-        new rows as they are.
-    intervals : {"model", "conformal"}
-        Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
+    parameter_uncertainty, outliers, intervals
+        As in `ARMA`.
     cov_type, horizon, id_col, time_col, freq
         As in all linear models.
     missing, strict, support
@@ -443,14 +426,9 @@ class Theta(MeanForecaster):
         theta, length = arguments.theta, arguments.season_length
         if theta is not None:
             theta = number("theta", theta, lowest=1, open_=False)
-        if length is None:
-            period = frequency_defaults(data.layout).season
-        else:
-            period = positive_integer("season_length", length)
-            if period > MOST_LAGS:
-                raise ValueError(
-                    f"season_length must be at most {MOST_LAGS:,}; got {quote(length)}"
-                )
+        period = season_length(length, data)
+        if length is not None and period > MOST_LAGS:
+            raise ValueError(f"season_length must be at most {MOST_LAGS:,}; got {quote(length)}")
         if seasonal in ("add", "mul"):
             check_season(seasonal, period, length, data)
         period = 1 if seasonal == "none" else period
