@@ -45,12 +45,8 @@ SILENT_SECONDS, MOMENT = 2.0, 0.1  # before progress is shown: since the fit beg
 class Candidate(NamedTuple):
     """Candidate model of a stacked forecast.
 
-    Attributes
-    ----------
-    forecasts : dict of str to ndarray
-        Rolling forecasts of the validation part, see `ValidationPart.forecasts`.
-    finish : callable
-        Fits the model to all rows; returns it and the state after them.
+    `forecasts` are those of `ValidationPart.forecasts`. `finish` fits the model to all rows; it
+    returns the model and the state after them.
     """
 
     forecasts: dict[str, np.ndarray]
@@ -59,16 +55,7 @@ class Candidate(NamedTuple):
 
 @dataclass
 class Stopwatch:
-    """Seconds of each candidate, and progress of slow ones on standard error.
-
-    Attributes
-    ----------
-    name : str
-        Name of the forecaster.
-    shown : bool
-        True to show progress.
-    seconds : dict of str to float
-    """
+    """Seconds of each candidate, and progress of slow ones on standard error if `shown`."""
 
     name: str
     shown: bool
@@ -106,17 +93,9 @@ def fit_stacked(
     """Fit candidates to the rows before the validation part, weight them on it, and refit them.
 
     Candidates are the pretrained network, the same network adapted to the series, and a network
-    trained on the series. Only candidates with a weight are refitted to all rows. If no error can
-    be measured, the pretrained network forecasts alone.
-
-    Parameters
-    ----------
-    arguments : Arguments
-    data : FittedData
-    panel : Panel
-    prior : TrainedPrior
-    layer_of : callable
-        Returns the layers of the trained network, given the arguments filled in.
+    trained on the series, with layers by `layer_of` from the arguments filled in. Only candidates
+    with a weight are refitted to all rows. If no error can be measured, the pretrained network
+    forecasts alone.
     """
     defaults, filled = frequency_defaults(panel.layout), resolve(arguments.as_dict())
     # The default does not depend on the shortest series.

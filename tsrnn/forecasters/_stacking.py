@@ -145,21 +145,9 @@ def evaluate_parts(
     pretrained: Callable[[list[FittedPrior], Any], Sequence[Result]],
     trained: Callable[[Any, Any], Result],
 ) -> list[Result]:
-    """Evaluate all parts: pretrained networks in one call, trained networks one by one.
+    """Evaluate all parts: pretrained networks in one call, by the state they share, others singly.
 
-    Parameters
-    ----------
-    parts, states : sequence
-        Fitted models, and the state of each.
-    pretrained : callable
-        Takes the list of pretrained networks and the state that they share.
-    trained : callable
-        Takes a trained network and its state.
-
-    Returns
-    -------
-    list
-        Results in the order of the parts.
+    Results have the order of the parts.
     """
     networks = [number for number, part in enumerate(parts) if part.shares_state]
     results: dict[int, Result] = {}
@@ -587,10 +575,7 @@ class ValidationPart:
     Attributes
     ----------
     before, after : Panel
-        Rows of the validated series before the validation part, and in it.
-    origins : Origins
-        Rolling origins within `after`.
-    horizon : int
+        Rows of the validated series before the validation part, and in it; `origins` lie in these.
     actual : ndarray of shape (n, h, C)
         Observations; NaN if missing.
     scale : ndarray of shape (n, 1, C)
@@ -691,17 +676,8 @@ class ValidationPart:
 class StackedSummary(Summary):
     """Text and tables of a stacked forecast; print it.
 
-    Attributes
-    ----------
-    title, composition : str
-    facts : dict
-    candidates : DataFrame
-        See `FittedStacked`.
-    effects : DataFrame or None
-        Effects of columns in the heaviest part that has them; None without columns.
-    parts : dict of str to Summary
-        Summaries of the weighted parts, by name.
-    notes : list of str
+    `candidates` is that of `FittedStacked`; `effects`, None without columns, are those of the
+    heaviest part that has them; `parts` are the summaries of the weighted parts, by name.
     """
 
     title: str
@@ -786,13 +762,7 @@ def stacked_from_file(
     arrays: dict[str, np.ndarray],
     read: Callable[[dict[str, Any], dict[str, np.ndarray]], tuple[Any, Any]],
 ) -> tuple[FittedStacked, StackedState]:
-    """Read the stacked forecast and state that `FittedStacked.to_file` wrote; parts by `read`.
-
-    Raises
-    ------
-    DamagedFileError
-        With the part, and its damaged field or array.
-    """
+    """Read the stacked forecast and state that `FittedStacked.to_file` wrote; parts by `read`."""
     record(FITTED)(header, "fitted")
     names, table = list(header["parts"]), header["candidates"]
     check_parts(header)

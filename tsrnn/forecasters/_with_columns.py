@@ -340,11 +340,6 @@ def fit_columns(
     """Fit the regression of a panel on the columns known ahead; None if none has an effect.
 
     Columns not known ahead are left to the network. Static columns are inputs of both.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the argument `effects` is not legal, or names a column that is not known ahead.
     """
     kinds = effect_kinds(arguments, data)
     history = [name for name in data.exog_names if name not in data.known_ahead]
@@ -372,13 +367,7 @@ def with_columns_from_file(
     network: FittedNetworks,
     state: RecurrentState,
 ) -> tuple[FittedWithColumns, StateWithColumns]:
-    """Read the regression that `FittedWithColumns.to_file` wrote; `network` is read already.
-
-    Raises
-    ------
-    DamagedFileError
-        With the damaged field or array.
-    """
+    """Read the regression that `FittedWithColumns.to_file` wrote; `network` is read already."""
     data, season = network.data, network.settings.season
     season = season if season <= LONGEST_SEASON else 1
     record(REGRESSION, may_lack=["panel"])(header, "fitted")
