@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import Classical, Forecaster, check_levels, last_step, positive_integer
-from tsrnn.data import CsvFormat, holds_labels, quote
+from tsrnn.data import CsvFormat, holds_labels, quote, quoted
 
 __all__ = ["Request", "check_zone", "make_request", "with_numbers", "zone_of"]
 
@@ -136,7 +136,7 @@ def make_request(
         ahead = request.future_columns[2:]
         if ahead and X_future is None:
             raise ValueError(
-                f"the model uses {quote(ahead)} of the steps ahead; give them as X_future"
+                f"the model uses {quoted(ahead)} of the steps ahead; give them as X_future"
             )
         if not ahead and X_future is not None:
             raise ValueError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import FittedModel, SeriesState, Summary
+from tsrnn.contract import Arguments, FittedData, FittedModel, SeriesState, Summary
 from tsrnn.data import Panel
 from tsrnn.interpret import ForecastPaths, forecast_features
 
@@ -128,6 +128,34 @@ class ForecastPart(FittedModel[S], Protocol[S]):
 
     def program(self) -> FittedNetworks:
         """Networks to export as a program; raises if anything beside networks forecasts."""
+
+
+class PartOfParts(ForecastPart[S], Protocol[S]):
+    """Model that takes arguments, data and horizon from the first of the models it consists of."""
+
+    @property
+    @abstractmethod
+    def first(self) -> Any:
+        """Model that decides."""
+
+    @property
+    def arguments(self) -> Arguments:  # type: ignore[override]
+        """Constructor arguments of the fit."""
+        return self.first.arguments
+
+    @property
+    def data(self) -> FittedData:  # type: ignore[override]
+        """Series and columns of the data fitted to."""
+        return self.first.data
+
+    @property
+    def horizon(self) -> int:  # type: ignore[override]
+        """Default number of forecast steps."""
+        return self.first.horizon
+
+    def steps(self, method: str, h: int | None) -> int:
+        """Number of steps for a method; see `FittedModel.steps`."""
+        return self.first.steps(method, h)
 
 
 def features_of(

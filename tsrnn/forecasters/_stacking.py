@@ -24,9 +24,7 @@ import pandas as pd
 
 from tsrnn.contract import (
     MOST_STEPS,
-    Arguments,
     DamagedFileError,
-    FittedData,
     FittedModel,
     Kind,
     Origins,
@@ -45,7 +43,7 @@ from tsrnn.contract import (
     refuse,
 )
 from tsrnn.data import Layout, Panel, order_of_series, quote, quoted
-from tsrnn.forecasters._forecast_part import ForecastPart, StateOfParts
+from tsrnn.forecasters._forecast_part import ForecastPart, PartOfParts, StateOfParts
 from tsrnn.forecasters._prior import FittedPrior, forecast_together, rolling_together
 from tsrnn.forecasters._tracked_widths import TrackedWidths
 from tsrnn.forecasters._validation_part import FEWEST_ROWS, independent_horizons
@@ -195,7 +193,7 @@ def departure(
 
 
 @dataclass(frozen=True, eq=False)
-class FittedStacked(ForecastPart[StackedState]):
+class FittedStacked(PartOfParts[StackedState]):
     """Weighted average of the forecasts of fitted models.
 
     Quantiles are averaged probability by probability; interval widths are corrected by step.
@@ -243,7 +241,7 @@ class FittedStacked(ForecastPart[StackedState]):
 
     @property
     def first(self) -> Any:
-        """Part of largest weight."""
+        """Part of largest weight, which draws the paths."""
         return list(self.parts.values())[int(self.weights.argmax())]
 
     @property
@@ -314,21 +312,6 @@ class FittedStacked(ForecastPart[StackedState]):
         )
 
     @property
-    def arguments(self) -> Arguments:  # type: ignore[override]
-        """Constructor arguments of the fit."""
-        return self.first.arguments
-
-    @property
-    def data(self) -> FittedData:  # type: ignore[override]
-        """Series and columns of the data fitted to."""
-        return self.first.data
-
-    @property
-    def horizon(self) -> int:  # type: ignore[override]
-        """Default number of forecast steps."""
-        return self.first.horizon
-
-    @property
     def point(self) -> str:
         """Statistic that the point forecast estimates."""
         points = {part.point for part in self.parts.values()}
@@ -359,10 +342,6 @@ class FittedStacked(ForecastPart[StackedState]):
         """Replace the supports of the targets."""
         parts = {name: part.with_supports(supports) for name, part in self.parts.items()}
         return replace(self, parts=parts)
-
-    def steps(self, method: str, h: int | None) -> int:
-        """Number of steps for a method; the heaviest part decides, as it draws the paths."""
-        return self.first.steps(method, h)
 
     def begin(self, parts: Sequence[Any]) -> StackedState:
         """Combine the states of all parts, with the interval widths of the fit."""

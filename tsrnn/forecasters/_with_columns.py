@@ -30,7 +30,7 @@ from tsrnn.forecasters._columns import (
     state_from_file,
     state_to_file,
 )
-from tsrnn.forecasters._forecast_part import ForecastPart, StateOfParts
+from tsrnn.forecasters._forecast_part import PartOfParts, StateOfParts
 from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._scaling import boxcox
 from tsrnn.interpret import ForecastPaths
@@ -82,7 +82,7 @@ class StateWithColumns(StateOfParts, SeriesArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedWithColumns(ForecastPart[StateWithColumns]):
+class FittedWithColumns(PartOfParts[StateWithColumns]):
     """Fitted networks behind a regression on columns, whose effects are added to the forecasts.
 
     Attributes
@@ -108,19 +108,9 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
     target_scale: np.ndarray
 
     @property
-    def arguments(self) -> Arguments:  # type: ignore[override]
-        """Constructor arguments of the fit."""
-        return self.network.arguments
-
-    @property
-    def data(self) -> FittedData:  # type: ignore[override]
-        """Series and columns of the data fitted to."""
-        return self.network.data
-
-    @property
-    def horizon(self) -> int:  # type: ignore[override]
-        """Default number of forecast steps."""
-        return self.network.horizon
+    def first(self) -> FittedNetworks:
+        """Networks, which have the arguments, the data and the horizon."""
+        return self.network
 
     @property
     def point(self) -> str:
@@ -139,10 +129,6 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
     def guarantee(self) -> str:
         """Guarantee of the prediction intervals, and the assumptions behind it."""
         return self.network.guarantee
-
-    def steps(self, method: str, h: int | None) -> int:
-        """Number of steps for a method; see `FittedNetworks.steps`."""
-        return self.network.steps(method, h)
 
     def filter(self, panel: Panel, seen: StateWithColumns | None = None) -> StateWithColumns:
         """State after the rows of a panel; `seen` is the state of the series fitted to.
