@@ -243,9 +243,9 @@ class TestConstructor:
         def fit(frame, known):
             return lambda: small(known_ahead=known).fit(frame)
 
-        told(ValueError, fit(exog, "w"), "which are ['x', 'z']; got ['w']")
-        told(ValueError, fit(exog, ["x", "y"]), "got ['y']", "besides the targets")
-        told(ValueError, fit(panel, "x"), "which has none; got ['x']")
+        told(ValueError, fit(exog, "w"), "which are 'x', 'z'; got 'w'")
+        told(ValueError, fit(exog, ["x", "y"]), "got 'y'", "besides the targets")
+        told(ValueError, fit(panel, "x"), "which has none; got 'x'")
         told(TypeError, fit(exog, 3.5), "a column name or a list of them; got 3.5")
 
 

@@ -109,15 +109,9 @@ class Answer(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Warning or failure recorded for one series.
+    """Warning or failure ("error": there is no forecast) recorded for one series.
 
-    Parameters
-    ----------
-    unique_id : str, int or None
-        None if it concerns the whole frame, or series of it together.
-    kind : {"error", "warning"}
-        Whether there is no forecast, or one to be looked at.
-    message : str
+    The id is None if it concerns the whole frame, or series of it together.
     """
 
     unique_id: Any
@@ -190,21 +184,9 @@ def _messages(model: Any) -> tuple[dict[Any, str], list[Any]]:
 def work(
     partition: Partition, request: Request, future: Any, folder: Folder, caller: int
 ) -> Counts:
-    """Forecast a partition and keep the results.
+    """Forecast a partition, with the steps ahead that `future` returns, and keep the results.
 
-    Parameters
-    ----------
-    partition : Partition
-    request : Request
-    future : callable or None
-        Returns the rows of the steps ahead.
-    folder : Folder
-    caller : int
-        Process id of the caller; any other process works with one thread.
-
-    Returns
-    -------
-    Counts
+    Any process but the `caller`, a process id, works with one thread.
     """
     frame, pl = partition.read(), load_polars()
     check_zone(frame, partition.number, request)

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tsrnn.contract import Classical, Forecaster, check_levels, last_step, positive_integer
-from tsrnn.data import CsvFormat, holds_labels, quote
+from tsrnn.data import CsvFormat, holds_labels, quote, quoted
 
 __all__ = ["Request", "check_zone", "make_request", "with_numbers", "zone_of"]
 
@@ -22,20 +22,10 @@ __all__ = ["Request", "check_zone", "make_request", "with_numbers", "zone_of"]
 class Request:
     """Checked request.
 
-    Parameters
-    ----------
-    model : forecaster
-    fitted : bool
-        Whether the model is used as it is; otherwise a clone is fitted to each partition.
-    h : int or None
-        None is the model's own horizon.
-    levels : list of float
-    texts, future_texts : tuple of str
-        Numeric columns of the data and of the steps ahead that arrive as text from CSV files.
-    sep, decimal : str
-        Separator and decimal mark of CSV files.
-    zone : str or None
-        Time zone of all timestamps; None if they have none.
+    If `fitted`, the model is used as it is; otherwise a clone is fitted to each partition. `h` is
+    None for the model's own horizon; `texts` and `future_texts` are numeric columns of the data and
+    of the steps ahead that arrive as text from CSV files; the `zone` of all timestamps is None
+    without one.
     """
 
     model: Any
@@ -146,7 +136,7 @@ def make_request(
         ahead = request.future_columns[2:]
         if ahead and X_future is None:
             raise ValueError(
-                f"the model uses {quote(ahead)} of the steps ahead; give them as X_future"
+                f"the model uses {quoted(ahead)} of the steps ahead; give them as X_future"
             )
         if not ahead and X_future is not None:
             raise ValueError(

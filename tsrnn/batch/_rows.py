@@ -20,15 +20,7 @@ _FILE, _ROW = "__file", "__row"
 
 
 class FrameRows:
-    """Long frame, with an index from series to rows.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame or polars.DataFrame
-    id_col : str
-    columns : list, optional
-        Columns to keep; all by default.
-    """
+    """Long frame of pandas or polars, with an index from series to rows; `columns` are kept."""
 
     def __init__(self, frame: Any, id_col: str, columns: list[Any] | None = None) -> None:
         if not nw.dependencies.is_into_dataframe(frame):
@@ -82,18 +74,9 @@ class Given:
 class FileRows:
     """Long data in files, with an index from series to files.
 
-    `ids` are grouped by shared files, so that neighbours read few files.
-
-    Parameters
-    ----------
-    files : DataFiles
-    id_col : str
-    columns : list or None
-        Columns to read; None for all.
-    time_col : str
-        All other columns except the ids are numeric.
-    whole_ids : bool
-        Whether ids in CSV files are whole numbers; otherwise they are text as written.
+    `ids` are grouped by shared files, so that neighbours read few files; `whole_ids` says that
+    those of CSV files are whole numbers, and not text as written. All columns read are numeric but
+    the ids and the time.
     """
 
     def __init__(

@@ -33,17 +33,9 @@ SERIES = 50  # that determine the frequency; each is read once, in the calling p
 
 
 class Partition(NamedTuple):
-    """Partition: some series, or a frame of an iterator.
+    """Partition: the series of some `ids`, or a frame of an iterator, whose checksum is `digest`.
 
-    Parameters
-    ----------
-    number : int
-    read : callable
-        Returns the rows.
-    ids : list or None
-        None for a frame without ids.
-    digest : str
-        Checksum of a frame of an iterator; otherwise empty.
+    The ids are None for a frame without ids; `read` returns the rows.
     """
 
     number: int
@@ -55,18 +47,9 @@ class Partition(NamedTuple):
 class Source(NamedTuple):
     """Partitions and the series that they hold.
 
-    Parameters
-    ----------
-    fingerprint : dict
-        JSON values that identify the source for a later run.
-    ids : list or None
-    n_partitions : int or None
-        None for an iterator.
-    first : callable
-        Returns the rows that determine the frequency.
-    partitions : iterable of Partition
-    texts, future_texts : tuple of str
-        Columns whose numbers are read as text.
+    The fingerprint, JSON values, identifies the source for a later run. An iterator has no number
+    of partitions. `first` returns the rows that determine the frequency; `texts` and `future_texts`
+    are columns whose numbers are read as text.
     """
 
     fingerprint: dict[str, Any]

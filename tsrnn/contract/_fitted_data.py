@@ -378,9 +378,9 @@ def known_columns(given: Any, panel: Panel, argument: str = "known_ahead") -> li
     present = {*columns, *ignored}
     absent = [name for name in known if not isinstance(name, Hashable) or name not in present]
     if absent:
-        there = f"which are {[*columns, *ignored]}" if present else "which has none"
+        there = f"which are {quoted([*columns, *ignored])}" if present else "which has none"
         raise ValueError(
-            f"{argument} must name exogenous columns of the data, {there}; got {quote(absent)}. "
+            f"{argument} must name exogenous columns of the data, {there}; got {quoted(absent)}. "
             "Columns besides the targets are exogenous"
         )
     if len(set(known)) < len(known):

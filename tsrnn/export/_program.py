@@ -25,8 +25,8 @@ from tsrnn.forecasters import (
 class Carried(NamedTuple):
     """State of S series between two calls of a program, "memory" in its files.
 
-    Zero for a new series. Each series has G units of the network with c = C / G targets each:
-    G is 1 or the number of targets.
+    Zero for a new series. Each series has G units of the network with c = C / G targets each: G is
+    1 or the number of targets.
 
     Attributes
     ----------
@@ -53,18 +53,8 @@ class Carried(NamedTuple):
 class Program(nn.Module):
     """Forecasts as a function of tensors alone, by the step that `predict` takes.
 
-    The recurrence runs in float32, everything else in float64.
-
-    Parameters
-    ----------
-    fitted : FittedNetworks
-    levels : list of float
-        Coverage of intervals in percent.
-
-    Attributes
-    ----------
-    shapes : dict
-        Shape of each field of `Carried` for one series.
+    The recurrence runs in float32, everything else in float64. `levels` are coverages in percent;
+    `shapes` are those of each field of `Carried` for one series.
     """
 
     pooled: Tensor | None
@@ -103,22 +93,11 @@ class Program(nn.Module):
     def forward(
         self, rows: Tensor, lengths: Tensor, memory: Tensor, future: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """Read rows and forecast.
+        """Read the first `lengths` (S,) rows (S, T, C + E) of each series, and forecast.
 
-        Parameters
-        ----------
-        rows : Tensor of shape (S, T, C + E)
-        lengths : integer Tensor of shape (S,)
-            Number of rows to read of each series, from the first on.
-        memory : Tensor of shape (S, M)
-            Zero for a new series.
-        future : Tensor of shape (S, h, known), optional
-
-        Returns
-        -------
-        dict of Tensor
-            "forecast" (S, h, C); with levels "lower" and "upper" (S, h, C, levels);
-            "memory_after" (S, M).
+        `memory`, shape (S, M), is zero for a new series; `future` has shape (S, h, known). Returns
+        "forecast" (S, h, C); with levels "lower" and "upper" (S, h, C, levels); "memory_after" (S,
+        M).
         """
         alive = torch.arange(rows.shape[1]) < lengths[:, None]
         rows = torch.where(alive[..., None], rows, 1.0)  # others may be NaN; 1 has a logarithm

@@ -43,16 +43,10 @@ Member = tuple[Any, Any]  # networks of a series, and their state
 
 @dataclass(frozen=True, eq=False)
 class StateBySeries(StateOfParts):
-    """States of the series of a panel, each of its own network.
+    """States of the series of a panel, each of its own network, the one at its place in `numbers`.
 
-    Attributes
-    ----------
-    numbers : integer ndarray of shape (M,)
-        Position of the network of each member.
-    members : tuple of M RecurrentState or StateWithColumns
-    by_column : bool
-        True if each network belongs to a column of a frame without ids, whose columns are one
-        series to the contract; False if each belongs to a series with an id.
+    `by_column` is True if each network belongs to a column of a frame without ids, whose columns
+    are one series to the contract; False if each belongs to a series with an id.
     """
 
     numbers: np.ndarray
@@ -90,12 +84,7 @@ class StateBySeries(StateOfParts):
 class FittedBySeries(ForecastPart[StateBySeries]):
     """Fitted networks, one a series: of an id, or of a column of a frame without ids.
 
-    Attributes
-    ----------
-    arguments : Arguments
-    data : FittedData
-    members : tuple of FittedNetworks or FittedWithColumns
-        Each equals a fit to its series alone.
+    Each member equals a fit to its series alone.
     """
 
     arguments: Arguments
@@ -174,13 +163,7 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         return summarise_by_series(self, forecaster.state_)
 
     def member(self, label: Any) -> tuple[int, Network]:
-        """Position and networks of an id or a column.
-
-        Raises
-        ------
-        ValueError
-            If the id or column was not in the data fitted to.
-        """
+        """Position and networks of an id or a column of the data fitted to."""
         labels = self.labels
         # Not `list.index`: a number of numpy compares with a tuple element by element.
         numbers = {known: number for number, known in enumerate(labels)}
@@ -198,13 +181,7 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         return self.members[0].steps(method, h)
 
     def filter(self, panel: Panel, seen: StateBySeries | None = None) -> StateBySeries:
-        """State after the rows of a panel.
-
-        Raises
-        ------
-        ValueError
-            If a series has no network.
-        """
+        """State after the rows of a panel; raises if a series has no network."""
         numbers: np.ndarray = np.arange(len(self.members))
         if not self.by_column:
             numbers = self.data.ids.get_indexer(panel.ids)
@@ -373,13 +350,7 @@ def members_from_file(
     described: list[tuple[Arguments, FittedData]],
     read: Callable[..., Member],
 ) -> Iterator[Member]:
-    """Read each member that `FittedBySeries.to_file` wrote by `read`.
-
-    Raises
-    ------
-    DamagedFileError
-        With the number of the member, and its damaged field or array.
-    """
+    """Read each member that `FittedBySeries.to_file` wrote by `read`; errors name its number."""
     record(FITTED)(header, "fitted")
     count = len(described)
     if len(header["members"]) != count:
@@ -400,15 +371,9 @@ def members_from_file(
 class SummaryBySeries(Summary):
     """Text and table of networks fitted series by series; print it.
 
-    Attributes
-    ----------
-    title : str
-    facts : dict
-        Facts common to all networks, by name.
-    table : DataFrame
-        By series: rows, the input size chosen, epochs trained, the best epoch, whether the network
-        contributes, and the root mean squared error on the validation part with and without it.
-    notes : list of str
+    The table has by series: rows, the input size chosen, epochs trained, the best epoch, whether
+    the network contributes, and the root mean squared error on the validation part with and without
+    it.
     """
 
     title: str

@@ -45,12 +45,8 @@ SILENT_SECONDS, MOMENT = 2.0, 0.1  # before progress is shown: since the fit beg
 class Candidate(NamedTuple):
     """Candidate model of a stacked forecast.
 
-    Attributes
-    ----------
-    forecasts : dict of str to ndarray
-        Rolling forecasts of the validation part, see `ValidationPart.forecasts`.
-    finish : callable
-        Fits the model to all rows; returns it and the state after them.
+    `forecasts` are those of `ValidationPart.forecasts`. `finish` fits the model to all rows; it
+    returns the model and the state after them.
     """
 
     forecasts: dict[str, np.ndarray]
@@ -59,16 +55,7 @@ class Candidate(NamedTuple):
 
 @dataclass
 class Stopwatch:
-    """Seconds of each candidate, and progress of slow ones on standard error.
-
-    Attributes
-    ----------
-    name : str
-        Name of the forecaster.
-    shown : bool
-        True to show progress.
-    seconds : dict of str to float
-    """
+    """Seconds of each candidate, and progress of slow ones on standard error if `shown`."""
 
     name: str
     shown: bool
@@ -106,17 +93,9 @@ def fit_stacked(
     """Fit candidates to the rows before the validation part, weight them on it, and refit them.
 
     Candidates are the pretrained network, the same network adapted to the series, and a network
-    trained on the series. Only candidates with a weight are refitted to all rows. If no error can
-    be measured, the pretrained network forecasts alone.
-
-    Parameters
-    ----------
-    arguments : Arguments
-    data : FittedData
-    panel : Panel
-    prior : TrainedPrior
-    layer_of : callable
-        Returns the layers of the trained network, given the arguments filled in.
+    trained on the series, with layers by `layer_of` from the arguments filled in. Only candidates
+    with a weight are refitted to all rows. If no error can be measured, the pretrained network
+    forecasts alone.
     """
     defaults, filled = frequency_defaults(panel.layout), resolve(arguments.as_dict())
     # The default does not depend on the shortest series.
@@ -164,32 +143,29 @@ def fit_stacked(
     least = LEAST_WITH_COLUMNS if panel.exog_names else 0.0
     weights = part.weights([candidate.forecasts for candidate in candidates.values()], least)
     shares = dict(zip(candidates, weights.tolist(), strict=True))
-    kept = {name: candidate for name, candidate in candidates.items() if shares[name]}
     fits = {}
-    for name, candidate in kept.items():
+    for name in (name for name in candidates if shares[name]):
         with watch.on(name):
-            fits[name] = candidate.finish()
-    # A trained network that was given up has seconds, but no error.
+            fits[name] = candidates[name].finish()
     errors = {name: part.error(candidate.forecasts) for name, candidate in candidates.items()}
-    rows = {
-        name: [shares.get(name, 0.0), errors.get(name, np.nan), seconds]
-        for name, seconds in watch.seconds.items()
-        if name in candidates or name == TRAINED
-    }
+    # A trained network that was given up has seconds and no weight, but no error.
+    tried = [name for name in watch.seconds if name in candidates or name == TRAINED]
+    columns = [{TRAINED: 0.0} | shares, errors, watch.seconds]
+    table = pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)), index=tried, dtype=float)
     stacked = FittedStacked(
         parts={name: fit for name, (fit, _) in fits.items()},
         weights=weights[weights > 0],
         widths=np.ones(1),
-        candidates=pd.DataFrame(rows.values(), list(rows), list(COLUMNS), dtype=float),
+        candidates=table,
         n_origins=len(part.origins.series),
         fitted_until=panel.last_times.astype(np.int64),
         farthest=np.inf,
     )
     # The limit of the distance and the widths follow from the validation forecasts.
     scale = earlier.empty_state(part.before).target_scale[part.origins.series]
-    forecasts = [candidate.forecasts for candidate in kept.values()]
-    away = np.max([departure(each, forecasts[0], scale).max() for each in forecasts])
+    forecasts = [candidates[name].forecasts for name in fits]
+    away = max(float(departure(each, forecasts[0], scale).max()) for each in forecasts)
     if not stacked.has_columns:
         stacked = replace(stacked, widths=part.widths(stacked.averaged(forecasts, scale)))
-    stacked = replace(stacked, farthest=FARTHEST * max(1.0, float(away)))
+    stacked = replace(stacked, farthest=FARTHEST * max(1.0, away))
     return stacked, stacked.begin([state for _, state in fits.values()])

@@ -77,10 +77,7 @@ BY_STATIC = (
 def effect_kinds(arguments: Arguments, data: FittedData) -> dict[Any, tuple[str, ...]]:
     """Kinds of effects by column from the argument `effects`; dummies inherit from their column.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the argument is not legal, or names a column that is not known ahead.
+    Raises if the argument is not legal, or names a column that is not known ahead.
     """
     layout, ignored = data.layout, data.layout.ignored
     known = [*layout.frame_names(data.known_ahead), *ignored]
@@ -126,15 +123,8 @@ class ColumnState(SeriesArrays):
 class FittedColumns:
     """Regression on columns of a fitted forecaster.
 
-    Attributes
-    ----------
-    effects : ColumnEffects
-    size : ndarray of shape (S, C)
-        Mean absolute change of each target of the series fitted to.
-    data : FittedData
-    season_length : int
-    quantiles : ndarray of shape (k, 21)
-        Quantiles of each column in the rows fitted to, from minimum to maximum.
+    `size`, shape (S, C), is the mean absolute change of each target of the series fitted to.
+    `quantiles`, shape (k, 21), are those of each column in these rows, from minimum to maximum.
     """
 
     effects: ColumnEffects
@@ -488,13 +478,7 @@ TERM: dict[str, Kind] = {
 
 
 def read_terms(header: dict[str, Any], data: FittedData) -> tuple[Term, ...]:
-    """Read the terms of a regression.
-
-    Raises
-    ------
-    DamagedFileError
-        If they are no terms of the columns of the data.
-    """
+    """Read the terms of a regression; raises if they are no terms of the columns of the data."""
     listed(record(TERM))(header["terms"], "fitted.terms")
     terms = tuple(Term(**{**term, "knots": tuple(term["knots"])}) for term in header["terms"])
     for term in terms:
@@ -527,13 +511,7 @@ PANEL: dict[str, Kind] = {"products": listed(listed(integer(0)))}
 
 
 def read_products(header: dict[str, Any], data: FittedData) -> tuple[Product, ...]:
-    """Read the products of static columns with terms; none without a prior of the panel.
-
-    Raises
-    ------
-    DamagedFileError
-        If they are no products of static columns of the data with the terms.
-    """
+    """Read the products of static columns with terms; none without a prior of the panel."""
     if "panel" not in header:
         return ()
     record(PANEL)(header["panel"], "fitted.panel")

@@ -20,16 +20,10 @@ LARGEST_LEVEL = 100 * (2 * SIDE[-1] - 1)
 
 
 class Distribution(nn.Module, ABC):
-    """Base of the distributions: a linear map of the state gives their parameters.
+    """Base of the distributions: a linear map of the state gives their `fields` parameters.
 
     The distributions are of errors over the local spread, by step and target. After `start`, they
     are the same in all states.
-
-    Parameters
-    ----------
-    hidden_size, horizon, n_targets : int
-    fields : int
-        Number of parameters of a distribution.
     """
 
     def __init__(self, hidden_size: int, horizon: int, n_targets: int, fields: int) -> None:
@@ -92,13 +86,7 @@ class Quantiles(Distribution):
         return 2 * torch.maximum(levels * beyond, (levels - 1) * beyond).mean(-1)
 
     def quantiles(self, shape: Tensor, probabilities: Sequence[float]) -> Tensor:
-        """See `Distribution`.
-
-        Raises
-        ------
-        ValueError
-            If a probability lies outside the learned range.
-        """
+        """See `Distribution`; raises if a probability lies outside the learned range."""
         offsets, scores = self._offsets(shape), ndtri(_probabilities())
         quantiles = []
         for probability in probabilities:

@@ -39,14 +39,9 @@ Origins = tuple[Tensor, Tensor]  # rows, and the first row of the unit of each
 
 
 class Moments(NamedTuple):
-    """Cross products of regressors and responses, summed over rows.
+    """Cross products of regressors and responses, summed over rows; `square` of responses alone.
 
-    Attributes
-    ----------
-    gram : Tensor of shape (p, p)
-    cross : Tensor of shape (p, m)
-    square : Tensor of shape ()
-        Sum of the squared responses.
+    Shapes are gram (p, p), cross (p, m), square ().
     """
 
     gram: Tensor
@@ -55,19 +50,14 @@ class Moments(NamedTuple):
 
 
 class ReducedRankRidge:
-    r"""Coefficients of a ridge regression of reduced rank, for any penalty.
+    r"""Coefficients of a ridge regression of reduced rank, for any penalty; moments are float64.
 
     .. math:: \min_{\operatorname{rank} B \le r} \| Y - X B \|^2 + \lambda \| B \|^2,
         \qquad \hat B_r = \hat B Q_r Q_r'
 
-    with the ridge estimate :math:`\hat B` and the first r eigenvectors :math:`Q_r` of
-    :math:`Y'X (X'X + \lambda I)^{-1} X'Y` (Mukherjee and Zhu, 2011). With as many factors as
-    regressors or responses it is the ridge estimate.
-
-    Parameters
-    ----------
-    moments : Moments
-        Moments in float64.
+    with the ridge estimate :math:`\hat B` and the first r eigenvectors :math:`Q_r` of :math:`Y'X
+    (X'X + \lambda I)^{-1} X'Y` (Mukherjee and Zhu, 2011). With as many factors as regressors or
+    responses it is the ridge estimate.
     """
 
     def __init__(self, moments: Moments) -> None:
@@ -92,12 +82,7 @@ class ReducedRankRidge:
 def squared_errors(moments: Moments, weights: Tensor, loadings: Tensor) -> Tensor:
     """Sums of squared errors with the first 1, 2, ..., r factors, shape (r,).
 
-    Parameters
-    ----------
-    moments : Moments
-        Moments of the rows to forecast from.
-    weights : Tensor of shape (p, r)
-    loadings : Tensor of shape (r, m)
+    `moments` are of the rows to forecast from; weights have shape (p, r), loadings (r, m).
     """
     linear = ((weights.mT @ moments.cross) * loadings).sum(1).cumsum(0)
     products = (weights.mT @ moments.gram @ weights) * (loadings @ loadings.mT)
@@ -107,14 +92,8 @@ def squared_errors(moments: Moments, weights: Tensor, loadings: Tensor) -> Tenso
 class ChosenFactors(NamedTuple):
     """Factors with the least validation error, see `choose_factors`.
 
-    Attributes
-    ----------
-    error : float
-        Sum of squared errors on the validation part.
-    penalty : float
-        In units of the mean eigenvalue of the regressors.
-    weights : Tensor of shape (p, r)
-    loadings : Tensor of shape (r, m)
+    `error` is a sum of squares, the penalty in units of the mean eigenvalue of the regressors.
+    Weights have shape (p, r), loadings (r, m).
     """
 
     error: float
@@ -128,22 +107,10 @@ def choose_factors(
 ) -> ChosenFactors:
     """Choose regressors, penalty and number of factors by the error on a validation part.
 
-    Among nearly equal candidates, the largest penalty is chosen: nearly collinear columns, such as
-    degrees in two units, have large opposite coefficients, which do harm once the columns differ.
-
-    Parameters
-    ----------
-    fitted, validated : Moments
-        Moments of the training rows and of the validation part.
-    sizes : sequence of int
-        Candidate numbers of regressors, counted from the first.
-    tolerance : float
-        Relative excess over the least error up to which candidates are nearly equal.
-
-    Returns
-    -------
-    ChosenFactors
-        Factors with the largest penalty among nearly equal candidates.
+    `sizes` are candidate numbers of regressors, counted from the first. Among candidates up to the
+    relative `tolerance` above the least error, the largest penalty is chosen: nearly collinear
+    columns, such as degrees in two units, have large opposite coefficients, which do harm once they
+    differ.
     """
     candidates: list[tuple[float, float, int, int]] = []
     ridges = {size: ReducedRankRidge(_first(fitted, size)) for size in sizes}
@@ -169,32 +136,16 @@ def choose_structure(
     """Decide whether the targets of a fit are forecast with common factors.
 
     Factors of the last rows of all columns are added to the linear path that was chosen for each
-    target by itself. The number of factors, and regressors with or without levels, have the least
-    error on the validation part, at the largest penalty within a percent of it. With
-    ``multivariate="auto"``, factors are used if the Diebold-Mariano statistic of the mean squared
-    errors from each origin, without and with factors, is at least `LEAST_STATISTIC`.
+    target by itself, with `form` by `best_forms`. The number of factors, and regressors with or
+    without levels, have the least error on the validation part, at the largest penalty within a
+    percent of it. With ``multivariate="auto"``, factors are used if the Diebold-Mariano statistic
+    of the mean squared errors from each origin, without and with factors, is at least
+    `LEAST_STATISTIC`.
 
-    Parameters
-    ----------
-    settings : Settings
-        Settings with the input size and the local level of that path.
-    form : dict
-        Form of that path, see `best_forms`.
-    rows : Standardised
-    make : callable
-        Returns an empty model of given settings.
-
-    Returns
-    -------
-    settings : Settings
-        Settings whose `multivariate` is "independent" or "factor".
-    form : dict
-        Form with the "factor_gain", the relative reduction of the mean squared error; the
-        "factor_statistic", if there are enough origins to test; and the "factor_penalty" and
-        "factor_levels", if factors are used.
-    start : ForecastModel
-        Model of these settings with the linear path estimated from the rows before the validation
-        part; its other parameters are uninitialised.
+    Returns the settings, with `multivariate` "independent" or "factor"; the form with "factor_gain"
+    (relative reduction of the mean squared error), "factor_statistic" if there are enough origins
+    to test, and "factor_penalty" and "factor_levels" if factors are used; and a model from `make`
+    with the linear path estimated from the training rows, whose other parameters are uninitialised.
     """
     single = replace(settings, multivariate="independent", factor_lags=0)
     lags = min(settings.factor_lags, settings.input_size)
@@ -238,20 +189,10 @@ def fit_factors(
     ends: Tensor,
     form: dict[str, Any],
 ) -> None:
-    """Set the linear paths of models to the path of a single target plus factors.
+    """Set the linear paths of models to the path of a single target, `single`, plus factors.
 
-    Parameters
-    ----------
-    models : sequence of ForecastModel
-        Networks of a fit.
-    single : ForecastModel
-        Model of a single target, with its linear path.
-    units : Units
-        Units in float64.
-    ends : integer Tensor of shape (U,)
-        End of the rows of each unit to estimate from.
-    form : dict
-        Form that `choose_structure` returned.
+    `units` are in float64; `ends`, shape (U,), end the rows of each unit to estimate from; `form`
+    is of `choose_structure`.
     """
     for model in models:
         _copy_own_path(model, single)

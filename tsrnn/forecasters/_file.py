@@ -62,12 +62,7 @@ def from_file(
 ) -> tuple[FittedNetworks, RecurrentState]:
     """Read the fitted networks and the state that `FittedNetworks.to_file` wrote.
 
-    `filled` are the resolved arguments.
-
-    Raises
-    ------
-    DamagedFileError
-        With the damaged field or array.
+    `filled` are the resolved arguments. Errors name the damaged field or array.
     """
     settings = Settings(**header["settings"])
     if settings.boxcox != filled["boxcox"]:

@@ -64,20 +64,9 @@ class ValidationResult(NamedTuple):
 class Preparation:
     """Fit before its networks are trained: settings, scaling, regression and training data.
 
-    Attributes
-    ----------
-    arguments : Arguments
-    data : FittedData
-    panel : Panel
-    settings : Settings
-        Settings with the chosen input size.
-    sizes : tuple
-        Number of targets, number of exogenous columns, and positions of the columns known ahead.
-    scaling : Scaling
-    training : Training
-        Training on the residuals of the regression on columns.
-    columns : FittedColumns or None
-        Regression on columns; None if no column has an effect.
+    The settings have the chosen input size. `sizes` are the number of targets, the number of
+    exogenous columns, and the positions of the columns known ahead. Networks train on the residuals
+    of the regression on `columns`, which is None if no column has an effect.
     """
 
     arguments: Arguments
@@ -177,17 +166,10 @@ def prepare_all(
     layer: LayerChoice,
     where: Sequence[str] = ("",),
 ) -> list[Preparation]:
-    """Prepare fits with the same arguments to panels with the same columns.
+    """Prepare fits with the same arguments, `filled` by `resolve`, to panels with the same columns.
 
-    Parameters
-    ----------
-    described : sequence of (Arguments, FittedData)
-    panels : sequence of Panel
-    filled : dict
-        Arguments filled by `resolve`.
-    layer : LayerChoice
-    where : sequence of str
-        Prefixes of the messages of each fit, which name the series if there are several fits.
+    `where` are prefixes of the messages of each fit, which name the series if there are several
+    fits.
     """
     first, data = described[0]
     known = [panels[0].exog_names.index(name) for name in data.known_ahead]
@@ -250,13 +232,8 @@ def choose_paths(
 ) -> tuple[list[Settings], list[dict[str, Any]], list[ForecastModel | None]]:
     """Choose the input size, form and structure of the linear path of each fit.
 
-    Returns
-    -------
-    settings : list of Settings
-    forms : list of dict
-        Forms of the linear paths; empty without a linear path.
-    starts : list of ForecastModel or None
-        Models with the linear path estimated from the training rows, if factors were compared.
+    Forms are empty without a linear path. The models have the linear path estimated from the
+    training rows if factors were compared, and are None otherwise.
     """
     starts: list[ForecastModel | None] = [None for _ in rows]
     if not settings[0].linear_path:

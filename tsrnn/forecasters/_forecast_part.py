@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import FittedModel, SeriesState, Summary
+from tsrnn.contract import Arguments, FittedData, FittedModel, SeriesState, Summary
 from tsrnn.data import Panel
 from tsrnn.interpret import ForecastPaths, forecast_features
 
@@ -53,21 +53,8 @@ class ForecastPart(FittedModel[S], Protocol[S]):
     A forecaster holds a `ForecastPart` and never asks for its kind: trained networks, with or
     without a regression on columns before them, networks by series, a pretrained network, or a
     weighted mean of several. A kind that lacks a method raises an error that names the alternative.
-
-    Attributes
-    ----------
-    skips_missing : bool
-        True if missing values are skipped; False if they are filled before the model reads them.
-    shares_state : bool
-        True if all such parts of a forecast read the same state, and are evaluated together.
-
-    Examples
-    --------
-    >>> from tsrnn import ParaRNNForecaster
-    >>> from tsrnn.datasets import load_nile
-    >>> model = ParaRNNForecaster().fit(load_nile())
-    >>> model.fitted_.skips_missing, model.fitted_.network_active
-    (True, True)
+    Missing values are skipped if `skips_missing`, and filled before the model reads them otherwise.
+    Parts of a forecast with `shares_state` read the same state, and are evaluated together.
     """
 
     skips_missing: ClassVar[bool] = False
@@ -81,13 +68,7 @@ class ForecastPart(FittedModel[S], Protocol[S]):
 
     @property
     def trained(self) -> FittedNetworks:
-        """Networks trained on all series, without a regression before them.
-
-        Raises
-        ------
-        ValueError
-            If there are none.
-        """
+        """Networks trained on all series, without a regression before them; raises without any."""
 
     @property
     def network_active(self) -> bool:
@@ -116,25 +97,13 @@ class ForecastPart(FittedModel[S], Protocol[S]):
         return None
 
     def parts_of(self, state: S) -> dict[str, tuple[ForecastPart[Any], Any]]:
-        """Weighted parts by name, each with its part of a state.
-
-        Raises
-        ------
-        AttributeError
-            If one model forecasts.
-        """
+        """Weighted parts by name, each with its part of a state; raises if one model forecasts."""
         raise AttributeError(
             "only a stacked forecast has parts_; one model forecasts here, see summary()"
         )
 
     def member(self, label: Any) -> tuple[int, ForecastPart[Any]]:
-        """Position and model of the series, or of the column, that has a network by itself.
-
-        Raises
-        ------
-        ValueError
-            If there is no such series, or all series share what forecasts.
-        """
+        """Position and model of the series, or of the column, that has a network by itself."""
         raise ValueError(
             "for_series needs a network for each series; here all series share one model. Name "
             "series in predict(ids=...), or construct with per_series=True and fit again, which "
@@ -158,13 +127,35 @@ class ForecastPart(FittedModel[S], Protocol[S]):
         """Summary of the forecaster that holds this model, see `RecurrentForecaster.summary`."""
 
     def program(self) -> FittedNetworks:
-        """Networks to export as a program of torch or ONNX.
+        """Networks to export as a program; raises if anything beside networks forecasts."""
 
-        Raises
-        ------
-        ValueError
-            If anything beside networks forecasts.
-        """
+
+class PartOfParts(ForecastPart[S], Protocol[S]):
+    """Model that takes arguments, data and horizon from the first of the models it consists of."""
+
+    @property
+    @abstractmethod
+    def first(self) -> Any:
+        """Model that decides."""
+
+    @property
+    def arguments(self) -> Arguments:  # type: ignore[override]
+        """Constructor arguments of the fit."""
+        return self.first.arguments
+
+    @property
+    def data(self) -> FittedData:  # type: ignore[override]
+        """Series and columns of the data fitted to."""
+        return self.first.data
+
+    @property
+    def horizon(self) -> int:  # type: ignore[override]
+        """Default number of forecast steps."""
+        return self.first.horizon
+
+    def steps(self, method: str, h: int | None) -> int:
+        """Number of steps for a method; see `FittedModel.steps`."""
+        return self.first.steps(method, h)
 
 
 def features_of(

@@ -28,16 +28,10 @@ def tested_steps(horizon: int) -> list[int]:
 
 
 class PartLosses:
-    """Squared errors of the nested parts of a forecast, by origin and step.
+    """Squared errors of the nested parts of a forecast, by origin of the validation part and step.
 
-    The errors of all units at the same position of the validation part are one observation, as
-    the errors of series are correlated.
-
-    Parameters
-    ----------
-    n_origins : int
-        Number of positions in the validation part.
-    horizon : int
+    The errors of all units at the same position of the validation part are one observation, as the
+    errors of series are correlated.
     """
 
     def __init__(self, n_origins: int, horizon: int) -> None:
@@ -55,17 +49,12 @@ class PartLosses:
             total.index_add_(0, place, torch.cat([values[:, steps], values.sum(1)[:, None]], 1))
 
     def tests(self) -> pd.DataFrame:
-        r"""Diebold-Mariano tests of each part against the parts before it, by step and over all.
+        """Diebold-Mariano tests of each part against the parts before it, by step and over all.
 
         `tsrnn.contract.diebold_mariano` tests the difference of the mean squared errors at each
-        origin.
-
-        Returns
-        -------
-        DataFrame
-            Index (step, part), columns ``n`` (origins), ``gain`` (relative reduction of the mean
-            squared error), ``statistic`` (positive if the part helps) and ``p_value``. NaN if
-            there are too few origins.
+        origin. Index (step, part), columns ``n`` (origins), ``gain`` (relative reduction of the
+        mean squared error), ``statistic`` (positive if the part helps) and ``p_value``; NaN with
+        too few origins.
         """
         present = [name for name in NESTED if self._counts[name].any()]
         rows, index = [], []

@@ -32,14 +32,8 @@ Ends = dict[float, tuple[np.ndarray, np.ndarray]]
 class ValidationErrors:
     """Errors of the model's forecasts, and of simpler forecasts, on the validation part.
 
-    Parameters
-    ----------
-    model, start : ForecastModel
-        Model after and before training.
-    units : Units
-    split : integer Tensor of shape (U,)
-        First validation row of each unit; the row after its last if it has none.
-    settings : Settings
+    The part of a unit begins at its `split`, the row after its last if it has none. `start` is the
+    model before training.
 
     Attributes
     ----------

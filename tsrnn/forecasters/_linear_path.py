@@ -38,25 +38,13 @@ def choose_linear_paths(
     rows: Sequence[Standardised],
     make: Callable[[Settings], ForecastModel],
 ) -> list[tuple[Settings, dict[str, Any]]]:
-    """Choose the input size, local level and form of each linear path by validation error.
+    """Choose the input size, local level and form (`best_forms`) of each path by validation error.
 
     All candidates of `input_sizes` forecast from the same origins. If a local level is optional
     (`local_levels`) and the path with it reverts to the mean of the series, the path without it is
     preferred unless it is worse: thresholds keep their place on that scale. Series that do not
-    revert to a mean keep the local level, which follows them. For a fit with more than 500,000
-    rows a subset of the series decides.
-
-    Parameters
-    ----------
-    settings : sequence of Settings
-    rows : sequence of Standardised
-    make : callable
-        Returns a model of given settings; only its shapes are used.
-
-    Returns
-    -------
-    list of (Settings, dict)
-        Settings with the chosen input size and local level, and the form of `best_forms`.
+    revert to a mean keep the local level, which follows them. For a fit with more than 500,000 rows
+    a subset of the series decides. Only the shapes of the models of `make` are used.
     """
     samples = [_validated_sample(part, of_fit) for part, of_fit in zip(rows, settings, strict=True)]
     chosen: list[tuple[Settings, dict[str, Any]]] = [(s, {"error": np.inf}) for s in settings]
@@ -111,24 +99,12 @@ def best_forms(
     The shrinkage target A^0 is one of three naive forecasts: the level of the window, the last
     value, or the value one season earlier. The validation error chooses the target, the penalty,
     whether coefficients vary with the window's autocorrelations, and, if the validation part has
-    ten windows, whether forecasts revert to the mean of the training part. With
-    :math:`\Gamma = 0` they follow the window's level, as suits series without a mean.
+    ten windows, whether forecasts revert to the mean of the training part. With :math:`\Gamma = 0`
+    they follow the window's level, as suits series without a mean.
 
-    Parameters
-    ----------
-    model : ForecastModel
-        Model with the shapes of all fits; not changed.
-    units : sequence of Units
-        Units of each fit, in float64.
-    train, validation : sequence of tuples of integer Tensors (rows, starts)
-        Origins whose h targets all lie in the same part, and the first row of their unit.
-    season : int
-
-    Returns
-    -------
-    list of dict
-        "prior" and "penalty"; "varying" and "reverting", which are bool; and "error", the mean
-        squared error of the validation targets.
+    Units are in float64. `train` and `validation` are origins whose h targets all lie in the same
+    part, and the first row of their unit. A form has the "prior" and "penalty", whether it is
+    "varying" and "reverting", and the "error", the mean squared error of the validation targets.
     """
     best: list[dict[str, Any]] = [{"error": np.inf} for _ in units]
     named = _naive_weights(model, units[0], season)
@@ -169,19 +145,9 @@ def fit_linear_paths(
         + \lambda \sum_k \Big( \| A_k - A_k^0 \|^2 + \sum_j \| A_{jk} \|^2
         + \| \Gamma_k \|^2 \Big)
 
-    Coefficients that are absent from the form are zero and are not trained.
-
-    Parameters
-    ----------
-    models : sequence of sequences of ForecastModel
-        Networks of each fit, which start with the same linear path.
-    units : sequence of Units
-        Units of each fit, in float64.
-    origins : sequence of tuples of integer Tensors (rows, starts)
-        Origins whose h targets are all known, and the first row of their unit.
-    season : int
-    forms : sequence of dict
-        Results of `best_forms`.
+    Coefficients that are absent from the form (`best_forms`) are zero and are not trained. The
+    networks of a fit start with the same path. Units are in float64; all h targets of the origins
+    are known.
     """
     groups: dict[Any, list[int]] = {}
     for i, (members, part, form) in enumerate(zip(models, units, forms, strict=True)):

@@ -18,22 +18,10 @@ PATHS = 2048  # windows of data along which the linear forecasts are evaluated
 def linear_paths(
     model: ForecastModel, rows: Tensor, settings: Settings, sample_length: int, at: str
 ) -> ForecastPaths:
-    """Paths of the linearised forecasts along sampled rows.
+    """Paths of the linearised forecasts along sampled rows, shape (B, T, c + E).
 
-    Parameters
-    ----------
-    model : ForecastModel
-    rows : Tensor of shape (B, T, c + E)
-        Standardised rows of some units, without missing values.
-    settings : Settings
-    sample_length : int
-        Rows of the longest series.
-    at : {"data", "mean"}
-        Points of the derivative: averaged over the data, or the mean of the rows.
-
-    Returns
-    -------
-    ForecastPaths
+    The rows are standardised, without missing values; `sample_length` counts those of the longest
+    series. The derivative is averaged over the data, or taken at the mean of the rows, by `at`.
     """
     c, n_units, length = model.n_targets, *rows.shape[:2]
     memory = min(length, settings.input_size - 1 + max(settings.input_size, LEAST_MEMORY))
@@ -67,25 +55,13 @@ def linear_paths(
 
 
 def mean_response(model: ForecastModel, rows: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:
-    r"""Mean derivative of forecasts with respect to past targets, and the forecasts.
+    r"""Mean derivative (h, R, c, c) of forecasts by past targets, and the forecasts (N, h, c).
 
     .. math:: \frac{1}{N} \sum_t \frac{\partial \hat y_{t+k}}{\partial y_{t-j}}
 
-    The derivative passes through level, spread, linear path and network. The state of the network
-    starts at zero with the first whole window.
-
-    Parameters
-    ----------
-    model : ForecastModel
-    rows : Tensor of shape (N, R, c + E)
-        Rows up to each origin, in time order.
-    settings : Settings
-
-    Returns
-    -------
-    response : Tensor of shape (h, R, c, c)
-        Derivatives by step, past row, forecast target and past target.
-    forecasts : Tensor of shape (N, h, c)
+    It has axes step, past row, forecast target and past target. It passes through level, spread,
+    linear path and network, whose state starts at zero with the first whole window. `rows`, shape
+    (N, R, c + E), are those up to each origin, in time order.
     """
     c = model.n_targets
     changed = rows[..., :c].clone().requires_grad_()

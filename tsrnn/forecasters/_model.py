@@ -338,12 +338,9 @@ class ForecastModel(nn.Module):
 class Regressors(NamedTuple):
     """Regressors of a linear path.
 
-    Attributes
-    ----------
-    lags : Tensor of shape (..., (C + H) W)
-        Lags of the targets and the columns not known ahead, from `Units.lags`.
-    strength : Tensor of shape (..., J), (..., C, J) or None
-        Autocorrelations at the seasons, with which the coefficients of the lags vary.
+    `lags`, shape (..., (C + H) W), are of the targets and the columns not known ahead, by
+    `Units.lags`. `strength`, shape (..., J) or (..., C, J), are autocorrelations at the seasons,
+    with which the coefficients of the lags vary, if they do.
     """
 
     lags: Tensor
@@ -374,14 +371,7 @@ def _network(settings: Settings, inputs: int, n_targets: int) -> RecurrentNetwor
 
 
 class FutureHead(nn.Module):
-    """Effect of columns known ahead: one small network for all steps, given the state.
-
-    Parameters
-    ----------
-    hidden_size : int
-    n_known : int
-    n_targets : int
-    """
+    """Effect of columns known ahead: one small network for all steps, given the state."""
 
     def __init__(self, hidden_size: int, n_known: int, n_targets: int) -> None:
         super().__init__()

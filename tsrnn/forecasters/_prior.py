@@ -171,11 +171,6 @@ def read_prior(prior: Any, cell: str | Cell | None) -> TrainedPrior | None:
     """Load the pretrained network that the argument `prior` names; None if there is none.
 
     The package has no pretrained network for some cells; `takes_prior` is False for these.
-
-    Raises
-    ------
-    TypeError, ValueError, FileNotFoundError
-        If the argument is not legal, or the file is absent or holds no pretrained network.
     """
     if prior is None:
         return None
@@ -193,17 +188,8 @@ def read_prior(prior: Any, cell: str | Cell | None) -> TrainedPrior | None:
 def takes_prior(arguments: Arguments, default: Arguments, cell: str | Cell | None) -> bool:
     """Return True if the pretrained network may forecast.
 
-    Parameters
-    ----------
-    arguments, default : Arguments
-        Arguments of the fit, and the defaults of the class.
-    cell : str, Cell or None
-        Cell of the recurrence; None for a user's layers.
-
-    Raises
-    ------
-    ValueError
-        If `prior` requires the pretrained network, but other arguments ask for training.
+    Raises if `prior` requires it, but arguments that differ from the defaults ask for training. The
+    cell is None for a user's layers.
     """
     if arguments.prior is None:
         return False
@@ -923,20 +909,9 @@ def residual_distributions(
 class PriorSummary(Summary):
     """Text and tables of a forecaster that uses the prior network; print it.
 
-    Attributes
-    ----------
-    title, composition : str
-    facts : dict
-    weights : Series
-        Mean weights of the structural models.
-    features : DataFrame or None
-        Recurrence features of the forecasts, see `tsrnn.forecast_features`; None if the forecasts
-        are constant.
-    notes : list of str
-    outliers : DataFrame
-        See `ParaRNNForecaster.outliers_`.
-    effects : DataFrame or None
-        Effects of exogenous columns, see `ParaRNNForecaster.summary`.
+    It has the mean weights of the structural models; the recurrence features of the forecasts
+    (`tsrnn.forecast_features`), None if these are constant; the outliers
+    (`ParaRNNForecaster.outliers_`); and the effects of exogenous columns, None without any.
     """
 
     title: str
@@ -1062,13 +1037,7 @@ def prior_from_file(
     arrays: dict[str, np.ndarray],
     last_times: np.ndarray,
 ) -> tuple[FittedPrior, PriorState]:
-    """Read the network and state that `FittedPrior.to_file` wrote.
-
-    Raises
-    ------
-    DamagedFileError
-        With the damaged field or array.
-    """
+    """Read the network and state that `FittedPrior.to_file` wrote."""
     # Files of forecasters without autoregressions have no such field.
     may_lack = (*REGRESSION, "autoregression")
     record(FITTED | REGRESSION, may_lack=may_lack)(header, "fitted")

@@ -14,20 +14,8 @@ def repeated(panel: Panel, season: int, past: Sequence[np.ndarray] | None = None
     """Fill missing values with the value one season earlier, itself observed or filled.
 
     No later row is used, except that leading gaps take the first value. Gaps in the first season
-    take the last value.
-
-    Parameters
-    ----------
-    panel : Panel
-    season : int
-        Season length; 1 for none.
-    past : sequence of ndarray of shape (T, C + E), optional
-        Rows of each series before the panel, without missing values.
-
-    Returns
-    -------
-    Panel
-        The panel itself if nothing is missing.
+    take the last value. `past` holds rows of each series before the panel, shape (T, C + E),
+    without gaps.
     """
     rows = np.hstack([panel.values, panel.exog])
     gaps = np.flatnonzero(np.isnan(rows).any(0))

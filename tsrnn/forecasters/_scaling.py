@@ -29,7 +29,6 @@ class Scaling:
         Mean of the transformed targets, and mean absolute error of their (seasonal) naive forecast
         one season ahead, as in the MASE of Hyndman and Koehler (2006): a loss compares the errors
         of each series with it.
-    exog : Scaler
     constant : boolean ndarray of shape (S, C)
         True if the target is constant.
     deviation : ndarray of shape (S, C)
@@ -74,15 +73,7 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class Standardised:
-    """Standardised rows of the series of a fit.
-
-    Attributes
-    ----------
-    values : ndarray of shape (N, C + E)
-    indptr : ndarray of shape (S + 1,)
-        Series i has the rows indptr[i] to indptr[i + 1].
-    scaling : Scaling
-    """
+    """Standardised rows of a fit, shape (N, C + E); series i has indptr[i] to indptr[i + 1]."""
 
     values: np.ndarray
     indptr: np.ndarray
@@ -108,23 +99,10 @@ def fit_scaling(
     exponent: float | None = None,
     exog: Scaler | None = None,
 ) -> Scaling:
-    """Estimate the scaling from the first rows of each series.
+    """Estimate the scaling from the first rows of each series, their number of shape (S,).
 
-    Parameters
-    ----------
-    panel : Panel
-    rows : integer ndarray of shape (S,)
-        Number of first rows to use, by series.
-    season : int
-        Season length of the naive forecast.
-    exponent : float, optional
-        Exponent of the transformation of the targets.
-    exog : Scaler, optional
-        Scaling of the exogenous columns; by default estimated from the same rows.
-
-    Returns
-    -------
-    Scaling
+    `season` is the season length of the naive forecast, `exponent` that of the transformation of
+    the targets. The scaling of the exogenous columns is estimated from the same rows if not given.
     """
     position = np.arange(len(panel.values)) - np.repeat(panel.indptr[:-1], panel.lengths)
     mask = position < np.repeat(rows, panel.lengths)
@@ -165,21 +143,11 @@ def _naive_error(values: np.ndarray, indptr: np.ndarray, season: int) -> np.ndar
 def scale_padded(
     targets: Tensor, alive: Tensor, season: int, exponent: float | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Scale padded series on tensors as `fit_scaling` does.
+    """Scale padded series, shape (S, T, C), on tensors as `fit_scaling` does.
 
-    Parameters
-    ----------
-    targets : Tensor of shape (S, T, C)
-    alive : boolean Tensor of shape (S, T)
-        True in the first rows of each series; the padding may hold any positive number.
-    season : int
-    exponent : float, optional
-        Exponent of the transformation of the targets.
-
-    Returns
-    -------
-    location, scale, varies : Tensor of shape (S, C)
-        Scaling of the transformed targets; the scale is 0 without rows. `varies` is 1 or 0.
+    `alive`, shape (S, T), is True in the first rows of each series; the padding may hold any
+    positive number. Returns location, scale and `varies`, 1 or 0, of the transformed targets, each
+    of shape (S, C); the scale is 0 without rows.
     """
     import torch  # only exported programs call this function
 
@@ -217,22 +185,7 @@ def scale_padded(
 
 
 def standardise(panel: Panel, scaling: Scaling) -> np.ndarray:
-    """Standardise the rows of a panel.
-
-    Parameters
-    ----------
-    panel : Panel
-    scaling : Scaling
-
-    Returns
-    -------
-    ndarray of shape (N, C + E)
-
-    Raises
-    ------
-    ValueError
-        If standardised values are beyond the range of float32.
-    """
+    """Standardise the rows of a panel, shape (N, C + E); raises if they exceed float32."""
     with np.errstate(over="ignore"):
         rows = scaling.transform(np.hstack([panel.values, panel.exog]), panel.indptr)
     for j, name in enumerate((*panel.target_names, *panel.exog_names)):
@@ -247,13 +200,7 @@ def standardise(panel: Panel, scaling: Scaling) -> np.ndarray:
 
 
 def boxcox_lambda(use_boxcox: Any) -> float | None:
-    """Exponent of the argument `use_boxcox`; None for no transformation.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it is not False, "log" or a number from 0 to 1.
-    """
+    """Exponent of the argument `use_boxcox`; None for False."""
     if use_boxcox is False or use_boxcox is None:
         return None
     if isinstance(use_boxcox, str) and use_boxcox == "log":
@@ -337,18 +284,7 @@ def boxcox(values: Values, exponent: float | None) -> Values:
 
 
 def inverse_boxcox(values: Values, exponent: float | None) -> Values:
-    """Undo `boxcox`; values below the transform of zero become zero.
-
-    Parameters
-    ----------
-    values : ndarray or Tensor
-    exponent : float or None
-        Exponent of the transformation; None for no transformation.
-
-    Returns
-    -------
-    ndarray or Tensor
-    """
+    """Undo `boxcox`; values below the transform of zero become zero."""
     if exponent is None:
         return values
     of = _library(values)

@@ -23,17 +23,9 @@ MANY_AT_ONCE = 2**20  # forecasts from which on blocks pay: the second-level cac
 class Batch(NamedTuple):
     """Segments of one training step.
 
-    Attributes
-    ----------
-    rows : integer Tensor of shape (B, L)
-        Rows of the units, the last one repeated after a segment's end.
-    lengths : integer Tensor of shape (B,)
-    starts : integer Tensor of shape (B,)
-        First row of the unit of each segment.
-    first : integer Tensor of shape (B,)
-        Position in the segment from which rows forecast.
-    ends : integer Tensor of shape (B,)
-        Row after the unit's training part: targets lie before it.
+    `rows`, shape (B, L), are of the units, the last one repeated after a segment's end. All others
+    have shape (B,): `starts` is the first row of the unit, `first` the position from which rows
+    forecast, and `ends` the row after the unit's training part, before which targets lie.
     """
 
     rows: Tensor
@@ -72,20 +64,8 @@ class Segments(Epoch):
     Segments are drawn anew in each iteration. Each row is an origin about once an epoch, more often
     if that gave fewer than `LEAST_STEPS` steps, less often if more than `MOST_STEPS`. The first
     rows of a unit are no origins, as their past is too short: `warm_up` rows, or two thirds of a
-    short unit.
-
-    Parameters
-    ----------
-    starts, ends : integer Tensors of shape (U,)
-        Training part of each unit.
-    order : integer Tensor of shape (U,)
-        Order of the units for the random draws.
-    warm_up : int
-        Rows that only warm up the state, unless a segment begins with its unit.
-    length : int
-        Number of origins in a segment.
-    batch_size : int
-    generator : torch.Generator
+    short unit. Rows from `starts` to `ends`, shape (U,), train; `order` is that of the units for
+    the random draws; `length` counts the origins of a segment.
     """
 
     def __init__(
@@ -297,19 +277,8 @@ def _no_lags(columns: Sequence[int]) -> Tensor:
 class ConcatenatedUnits:
     """Concatenated units of several fits, which collate the batches of their networks.
 
-    Parameters
-    ----------
-    model : ForecastModel
-        Any of the trained models, for its shapes.
-    units : sequence of Units
-        Units of each fit, with the same window and columns.
-
-    Attributes
-    ----------
-    offsets : list of int
-        First row of the units of each fit.
-    stacked : bool
-        True if replicates are concatenated, False if they have an axis.
+    The model gives its shapes alone. `offsets` are the first rows of the units of each fit;
+    replicates are concatenated if `stacked`, and have an axis otherwise.
     """
 
     def __init__(self, model: ForecastModel, units: Sequence[Units]) -> None:
@@ -334,18 +303,11 @@ class ConcatenatedUnits:
 
 
 class Origins(NamedTuple):
-    """Data of forecasts from some rows and of their losses.
+    """Data of forecasts from chosen rows and of their losses.
 
-    Attributes
-    ----------
-    windows : Windows
-    regressors : Regressors or None
-        Regressors of the linear path; None without one, or if its forecasts are precomputed.
-    future : Tensor of shape (..., h, n_known) or None
-        Columns known ahead, if any.
-    target : Tensor of shape (..., h, C)
-    known : boolean Tensor of shape (..., h, 1)
-        True if the forecast has a target.
+    `regressors` are None without a linear path, or if its forecasts are precomputed; `future`,
+    shape (..., h, n_known), without columns known ahead. `target` has shape (..., h, C); `known`,
+    shape (..., h, 1), is True if the forecast has a target.
     """
 
     windows: Windows
@@ -358,15 +320,7 @@ class Origins(NamedTuple):
     def of(
         cls, model: ForecastModel, units: Units, rows: Tensor, starts: Tensor, ends: Tensor
     ) -> Origins:
-        """Gather from units.
-
-        Parameters
-        ----------
-        model : ForecastModel
-        units : Units
-        rows, starts, ends : integer Tensors of equal shape
-            Origins, first row of the unit of each, and the row before which all targets must lie.
-        """
+        """Gather from units at `rows`; their units begin at `starts`, targets end at `ends`."""
         windows = units.at(rows, starts)
         known = model.linear is None or windows.path is not None
         regressors = None if known else model.regressors(windows)
@@ -379,13 +333,7 @@ class Origins(NamedTuple):
 def losses(model: ForecastModel, loss: str, origins: Origins, states: Tensor) -> Tensor:
     """Loss (..., h, C) of every forecast, on the standardised scale.
 
-    Parameters
-    ----------
-    model : ForecastModel
-    loss : {"mse", "mae", "quantile", "student-t"}
-    origins : Origins
-    states : Tensor of shape (..., hidden_size)
-        Outputs of the last layer at the origins.
+    `states`, shape (..., hidden_size), are the outputs of the last layer at the origins.
     """
     windows, regressors, future, target, _ = origins
     error = target - model.parts(windows, states, future, regressors).total()

@@ -191,11 +191,6 @@ def resolve(params: dict[str, Any]) -> dict[str, Any]:
     """Fill arguments left at None from the preset, and check the arguments common to all classes.
 
     Numbers and flags of NumPy are converted to Python's in the result.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is not legal; the message lists the legal values.
     """
     preset = PRESETS[choice("preset", params["preset"], tuple(PRESETS))]
     filled = {k: preset[k] if v is None and k in preset else v for k, v in params.items()}
@@ -245,13 +240,7 @@ def _flag_or_auto(name: str, value: Any) -> bool | str:
 
 
 def _check_without_network(filled: dict[str, Any]) -> None:
-    """Raise if ``network=False`` leaves nothing that forecasts, or no intervals.
-
-    Raises
-    ------
-    ValueError
-        If nothing else forecasts, or the network is to learn the intervals.
-    """
+    """Raise if ``network=False`` leaves nothing that forecasts, or learns the intervals."""
     if not (filled["local_level"] or filled["linear_path"]):
         raise ValueError(
             "network=False leaves the local level and the linear path to forecast; got "
@@ -267,15 +256,8 @@ def _check_without_network(filled: dict[str, Any]) -> None:
 def settings_for(filled: dict[str, Any], layer: LayerChoice, panel: Panel) -> Settings:
     """Settings of a fit to `panel`, from arguments `filled` by `resolve` and the data.
 
-    Raises
-    ------
-    ValueError
-        If series are too short for the horizon or the validation part; the message names one.
-
-    Warns
-    -----
-    UserWarning
-        If some series are too short to validate, so that they only train.
+    Raises if series are too short for the horizon or the validation part, and warns if some are too
+    short to validate, so that they only train.
     """
     defaults = frequency_defaults(panel.layout)
     lengths = panel.lengths

@@ -24,9 +24,7 @@ import pandas as pd
 
 from tsrnn.contract import (
     MOST_STEPS,
-    Arguments,
     DamagedFileError,
-    FittedData,
     FittedModel,
     Kind,
     Origins,
@@ -45,7 +43,7 @@ from tsrnn.contract import (
     refuse,
 )
 from tsrnn.data import Layout, Panel, order_of_series, quote, quoted
-from tsrnn.forecasters._forecast_part import ForecastPart, StateOfParts
+from tsrnn.forecasters._forecast_part import ForecastPart, PartOfParts, StateOfParts
 from tsrnn.forecasters._prior import FittedPrior, forecast_together, rolling_together
 from tsrnn.forecasters._tracked_widths import TrackedWidths
 from tsrnn.forecasters._validation_part import FEWEST_ROWS, independent_horizons
@@ -145,21 +143,9 @@ def evaluate_parts(
     pretrained: Callable[[list[FittedPrior], Any], Sequence[Result]],
     trained: Callable[[Any, Any], Result],
 ) -> list[Result]:
-    """Evaluate all parts: pretrained networks in one call, trained networks one by one.
+    """Evaluate all parts: pretrained networks in one call, by the state they share, others singly.
 
-    Parameters
-    ----------
-    parts, states : sequence
-        Fitted models, and the state of each.
-    pretrained : callable
-        Takes the list of pretrained networks and the state that they share.
-    trained : callable
-        Takes a trained network and its state.
-
-    Returns
-    -------
-    list
-        Results in the order of the parts.
+    Results have the order of the parts.
     """
     networks = [number for number, part in enumerate(parts) if part.shares_state]
     results: dict[int, Result] = {}
@@ -207,7 +193,7 @@ def departure(
 
 
 @dataclass(frozen=True, eq=False)
-class FittedStacked(ForecastPart[StackedState]):
+class FittedStacked(PartOfParts[StackedState]):
     """Weighted average of the forecasts of fitted models.
 
     Quantiles are averaged probability by probability; interval widths are corrected by step.
@@ -255,7 +241,7 @@ class FittedStacked(ForecastPart[StackedState]):
 
     @property
     def first(self) -> Any:
-        """Part of largest weight."""
+        """Part of largest weight, which draws the paths."""
         return list(self.parts.values())[int(self.weights.argmax())]
 
     @property
@@ -326,21 +312,6 @@ class FittedStacked(ForecastPart[StackedState]):
         )
 
     @property
-    def arguments(self) -> Arguments:  # type: ignore[override]
-        """Constructor arguments of the fit."""
-        return self.first.arguments
-
-    @property
-    def data(self) -> FittedData:  # type: ignore[override]
-        """Series and columns of the data fitted to."""
-        return self.first.data
-
-    @property
-    def horizon(self) -> int:  # type: ignore[override]
-        """Default number of forecast steps."""
-        return self.first.horizon
-
-    @property
     def point(self) -> str:
         """Statistic that the point forecast estimates."""
         points = {part.point for part in self.parts.values()}
@@ -371,10 +342,6 @@ class FittedStacked(ForecastPart[StackedState]):
         """Replace the supports of the targets."""
         parts = {name: part.with_supports(supports) for name, part in self.parts.items()}
         return replace(self, parts=parts)
-
-    def steps(self, method: str, h: int | None) -> int:
-        """Number of steps for a method; the heaviest part decides, as it draws the paths."""
-        return self.first.steps(method, h)
 
     def begin(self, parts: Sequence[Any]) -> StackedState:
         """Combine the states of all parts, with the interval widths of the fit."""
@@ -587,10 +554,7 @@ class ValidationPart:
     Attributes
     ----------
     before, after : Panel
-        Rows of the validated series before the validation part, and in it.
-    origins : Origins
-        Rolling origins within `after`.
-    horizon : int
+        Rows of the validated series before the validation part, and in it; `origins` lie in these.
     actual : ndarray of shape (n, h, C)
         Observations; NaN if missing.
     scale : ndarray of shape (n, 1, C)
@@ -691,17 +655,8 @@ class ValidationPart:
 class StackedSummary(Summary):
     """Text and tables of a stacked forecast; print it.
 
-    Attributes
-    ----------
-    title, composition : str
-    facts : dict
-    candidates : DataFrame
-        See `FittedStacked`.
-    effects : DataFrame or None
-        Effects of columns in the heaviest part that has them; None without columns.
-    parts : dict of str to Summary
-        Summaries of the weighted parts, by name.
-    notes : list of str
+    `candidates` is that of `FittedStacked`; `effects`, None without columns, are those of the
+    heaviest part that has them; `parts` are the summaries of the weighted parts, by name.
     """
 
     title: str
@@ -786,13 +741,7 @@ def stacked_from_file(
     arrays: dict[str, np.ndarray],
     read: Callable[[dict[str, Any], dict[str, np.ndarray]], tuple[Any, Any]],
 ) -> tuple[FittedStacked, StackedState]:
-    """Read the stacked forecast and state that `FittedStacked.to_file` wrote; parts by `read`.
-
-    Raises
-    ------
-    DamagedFileError
-        With the part, and its damaged field or array.
-    """
+    """Read the stacked forecast and state that `FittedStacked.to_file` wrote; parts by `read`."""
     record(FITTED)(header, "fitted")
     names, table = list(header["parts"]), header["candidates"]
     check_parts(header)

@@ -125,26 +125,12 @@ def run_filter(
     begin: Tensor | None = None,
     visit: Visit | None = None,
 ) -> Tensor:
-    """Run the network over every unit, and call `visit` with its outputs.
+    """Run the network over every unit, and return its state, shape (layers, U, state_size).
 
-    Parameters
-    ----------
-    model : ForecastModel
-    units : Units
-    first : integer Tensor of shape (U,)
-        Row from which on `visit` is called.
-    hidden : Tensor of shape (layers, U, state_size), optional
-        State before row `begin`; by default the initial state.
-    begin : integer Tensor of shape (U,), optional
-        First row to run over; by default the first row of each unit.
-    visit : callable, optional
-        ``visit(rows, unit, states)`` with rows (n,), the unit of each and the outputs of the
-        last layer after them (n, hidden). Called on parts of the rows, in any order.
-
-    Returns
-    -------
-    Tensor of shape (layers, U, state_size)
-        State after the last row.
+    It begins with row `begin` of each unit, by default the first, in the state `hidden`, by default
+    the initial state. From row `first` on, ``visit(rows, unit, states)`` is called with rows (n,),
+    the unit of each and the outputs of the last layer after them (n, hidden), on parts of the rows
+    in any order.
     """
     begin = units.starts if begin is None else begin
     ends = units.indptr[1:]

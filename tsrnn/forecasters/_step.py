@@ -18,14 +18,8 @@ from tsrnn.layers import Ensemble
 class Ahead(NamedTuple):
     """Forecasts of the next horizon of U units, in float64.
 
-    Attributes
-    ----------
-    parts : Parts
-        Parts of the standardised forecasts.
-    spread : Tensor of shape (U, C)
-        Local spread at the last row.
-    states : Tensor of shape (U, hidden_size)
-        Outputs of the network after the last row.
+    `parts` are of the standardised forecasts; `spread`, shape (U, C), is local at the last row;
+    `states`, shape (U, hidden_size), are the outputs of the network after it.
     """
 
     parts: Parts

@@ -29,23 +29,9 @@ FARTHEST = float(np.log(4.0))  # largest absolute log factor
 class TrackedWidths(SeriesArrays):
     """Width factors of S series, and the forecast that the next rows are compared with.
 
-    Attributes
-    ----------
-    log_factors : ndarray of shape (S, C)
-        Logarithms of the width factors.
-    age : integer ndarray of shape (S,)
-        Rows since the forecast, below H; zero if the next row starts another forecast.
-    low, high : ndarray of shape (S, H, C)
-        Interval ends of the forecast; zeros without a forecast.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from tsrnn import LRUForecaster
-    >>> wave = pd.Series(np.sin(np.arange(900)) + np.arange(900) / 300)
-    >>> LRUForecaster(4).fit(wave).state_.widths.factors
-    array([[1.]])
+    `log_factors` have shape (S, C); `age`, shape (S,), is the number of rows since the forecast,
+    below H, and zero if the next row starts another one; `low` and `high`, shape (S, H, C), are the
+    interval ends of the forecast, zeros without one.
     """
 
     log_factors: np.ndarray
@@ -60,13 +46,7 @@ class TrackedWidths(SeriesArrays):
         return cls(np.zeros((n_series, n_targets)), np.zeros(n_series, np.int64), ends, ends)
 
     def check(self) -> None:
-        """Check widths read from a file.
-
-        Raises
-        ------
-        DamagedFileError
-            If no rows lead to such widths.
-        """
+        """Raise `DamagedFileError` if no rows lead to such widths."""
         if not (np.abs(self.log_factors) <= FARTHEST).all():
             largest = float(np.abs(self.log_factors).max())
             raise refuse("logarithms of widths", f"at most {FARTHEST:.2f}", largest)
@@ -95,13 +75,8 @@ class TrackedWidths(SeriesArrays):
     ) -> tuple[Self, np.ndarray]:
         """Widths after further rows of all series, and factors before each row, shape (N, C).
 
-        NaN in the panel changes no width.
-
-        Parameters
-        ----------
-        panel : Panel
-        point, low, high : ndarray of shape (n, H, C)
-            Forecasts from `origins` and their 80 percent intervals, with the widths of the fit.
+        NaN in the panel changes no width. Forecasts from `origins` and their 80 percent intervals,
+        with the widths of the fit, have shape (n, H, C).
         """
         horizon, lengths = self.low.shape[1], panel.lengths
         new = self.select(np.arange(panel.n_series))  # a copy, to be changed in place

@@ -58,14 +58,8 @@ WIDTH_COUNTED = 64  # layer width, over the block size, of the networks whose pa
 class Estimate:
     """Trained networks of a fit, with the history of their training.
 
-    Attributes
-    ----------
-    start : ForecastModel
-        Model before training, common to all networks: local level and linear path.
-    members : list of ForecastModel
-    history : list of dict
-    best_epochs : list of int
-        Best epoch of each member; 0 is the start.
+    `start` is the model before training, common to all networks: local level and linear path. The
+    best epoch of a member is 0 if that is the start.
     """
 
     start: ForecastModel
@@ -84,21 +78,13 @@ class Training:
         Units in float64.
     split : integer Tensor of shape (U,)
         First row of the validation part of each unit.
-    settings : Settings
-    make : callable
-        Returns an empty model of one network.
+    make, make_by_target : callable
+        Returns an empty model of one network; of a single target, for the linear path that factors
+        are added to.
     linear_path : dict
         Form of the linear path; empty without one.
-    generators : list of torch.Generator
-        Random generator of each network.
     start : ForecastModel, optional
         Model whose linear path is estimated from the rows before `split`, if known already.
-    make_by_target : callable, optional
-        Returns an empty model of a single target, for the linear path that factors are added to.
-    device : str
-    processes : Processes
-    callbacks : sequence of lightning callbacks
-    verbose : int
     where : str
         Prefix of messages that names the series, if there are several fits.
     """
@@ -169,17 +155,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Network to be trained.
-
-    Attributes
-    ----------
-    training : Training
-        Training of the fit.
-    model : ForecastModel
-    ends : integer Tensor of shape (U,)
-        End of the training rows of each unit.
-    generator : torch.Generator
-    """
+    """Network to be trained on the rows of each unit before `ends`, shape (U,)."""
 
     training: Training
     model: ForecastModel
@@ -369,17 +345,8 @@ def _groups(networks: Sequence[Network]) -> Iterator[tuple[list[Network], int]]:
 class SideBySide:
     """Networks of equal shape, trained in passes of `at_once`.
 
-    Parameters
-    ----------
-    networks : list of Network
-    at_once : int
-
-    Attributes
-    ----------
-    placed : list of (Network, int)
-        Networks, each with the offset of its units in the concatenated rows.
-    options : dict
-        Arguments common to `train_replicates` and `train_replicates_for`.
+    They are `placed` with the offset of their units in the concatenated rows; `options` are
+    arguments common to `train_replicates` and `train_replicates_for`.
     """
 
     def __init__(self, networks: list[Network], at_once: int) -> None:
@@ -492,13 +459,7 @@ class ValidationLoss:
 
 
 def check_model_size(settings: Settings, n_targets: int, n_exog: int, known: list[int]) -> None:
-    """Raise if training would exceed the memory of this machine.
-
-    Raises
-    ------
-    ValueError
-        With the sizes of the model.
-    """
+    """Raise if training would exceed the memory of this machine."""
     inputs = (n_targets if settings.joint else 1), n_exog, known
     count = _parameter_count(settings, *inputs)
     rows = settings.input_size + FORECASTS_OF_A_SEGMENT

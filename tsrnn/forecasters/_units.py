@@ -263,22 +263,13 @@ class Windows(NamedTuple):
 
 
 def autocorrelation(windows: Tensor, lags: Sequence[int]) -> Tensor:
-    r"""Autocorrelations of windows.
+    r"""Autocorrelations of windows, shape (..., len(lags)), for lags less than W.
 
     .. math:: \rho_k = \sum_{t > k} d_t d_{t-k}
         \Big/ \sqrt{\textstyle\sum_{t > k} d_t^2 \sum_{t > k} d_{t-k}^2}
 
-    Parameters
-    ----------
-    windows : Tensor of shape (..., C, W)
-        Deviations from the mean of the window; zero before the start of the series.
-    lags : sequence of int
-        Each less than W.
-
-    Returns
-    -------
-    Tensor of shape (..., len(lags))
-        Mean over the C columns, with zero for a constant column.
+    `windows`, shape (..., C, W), are deviations from the mean of the window, zero before the start
+    of the series. The mean over the C columns is taken, with zero for a constant column.
     """
     correlations = []
     for lag in lags:
@@ -298,19 +289,10 @@ def floored_spread(variance: Tensor, varies: Tensor) -> Tensor:
 
 
 def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
-    """Inputs of the network.
+    """Inputs of the network, shape (..., C + E).
 
-    Parameters
-    ----------
-    rows : Tensor of shape (..., C + E)
-        Standardised rows.
-    level, spread : Tensor of shape (..., C + E) and (..., C)
-        Local level and spread of these rows.
-
-    Returns
-    -------
-    Tensor of shape (..., C + E)
-        Targets as deviations from the level over the spread; exogenous columns unchanged.
+    Targets are deviations from the level over the spread. `rows` are standardised; `level`, shape
+    (..., C + E), and `spread`, shape (..., C), are local. Exogenous columns are unchanged.
     """
     c = spread.shape[-1]
     # A spread of zero means a constant window, whose deviation is zero as well.
@@ -319,22 +301,10 @@ def network_inputs(rows: Tensor, level: Tensor, spread: Tensor) -> Tensor:
 
 
 def units_of(values: np.ndarray, indptr: np.ndarray, scaling: Scaling, settings: Settings) -> Units:
-    """Build the units of series.
+    """Build the units of series from standardised rows, shape (N, C + E).
 
-    Parameters
-    ----------
-    values : ndarray of shape (N, C + E)
-        Standardised rows.
-    indptr : ndarray of shape (S + 1,)
-        Series i has the rows indptr[i] to indptr[i + 1].
-    scaling : Scaling
-    settings : Settings
-        A series is a unit if ``settings.joint``; otherwise each of its targets is a unit, with all
-        exogenous columns.
-
-    Returns
-    -------
-    Units
+    Series i has the rows indptr[i] to indptr[i + 1]. A series is a unit if ``settings.joint``;
+    otherwise each of its targets is a unit, with all exogenous columns.
     """
     return _units_of(values, indptr, scaling.constant, settings)
 
@@ -391,18 +361,11 @@ def make_units(
     constant: np.ndarray,
     local_level: bool,
 ) -> Units:
-    """Build units from the rows of units.
+    """Build units from their standardised rows, shape (N, C + E).
 
-    Parameters
-    ----------
-    values : ndarray of shape (N, C + E)
-        Standardised rows.
-    indptr : ndarray of shape (U + 1,)
-    window, n_targets : int
-    constant : boolean ndarray of shape (U, C)
-        True for constant units. Their spread has no floor, so their forecast is their level.
-    local_level : bool
-        If False, the level is 0 and the spread 1, or 0 for constant units.
+    `constant`, shape (U, C), is True for constant units. Their spread has no floor, so their
+    forecast is their level. Without `local_level` the level is 0 and the spread 1, or 0 for
+    constant units.
     """
     rows = torch.as_tensor(values, dtype=torch.float64)
     bounds = torch.as_tensor(indptr, dtype=torch.int64)
@@ -445,23 +408,12 @@ def by_series(values: Any, per_series: int) -> Any:
 def window_moments(
     values: np.ndarray, indptr: np.ndarray, window: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of the last `window` rows up to each row, within its unit.
+    """Mean and variance, shape (N, C), of the last `window` rows up to each row, within its unit.
 
-    Every window is the end of one block of rows and the beginning of the next. Blocks are summed
-    separately, so that rows before a window do not affect its moments, not even by rounding.
-
-    Parameters
-    ----------
-    values : ndarray of shape (N, C)
-    indptr : ndarray of shape (U + 1,)
-        Unit u has the rows indptr[u] to indptr[u + 1].
-    window : int
-
-    Returns
-    -------
-    mean, variance : ndarray of shape (N, C)
-        Moments, of fewer rows at the start of a unit. In a constant window the mean is exactly its
-        value, and the variance exactly zero.
+    They are of fewer rows at the start of a unit. Every window is the end of one block of rows and
+    the beginning of the next. Blocks are summed separately, so that rows before a window do not
+    affect its moments, not even by rounding; a constant window has exactly its value as mean, and
+    variance zero.
     """
     mean, variance = np.empty_like(values), np.empty_like(values)
     padded = indptr + window * np.arange(len(indptr))  # the last block of a unit need not be whole

@@ -30,7 +30,7 @@ from tsrnn.forecasters._columns import (
     state_from_file,
     state_to_file,
 )
-from tsrnn.forecasters._forecast_part import ForecastPart, StateOfParts
+from tsrnn.forecasters._forecast_part import PartOfParts, StateOfParts
 from tsrnn.forecasters._repeated import repeated
 from tsrnn.forecasters._scaling import boxcox
 from tsrnn.interpret import ForecastPaths
@@ -82,7 +82,7 @@ class StateWithColumns(StateOfParts, SeriesArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedWithColumns(ForecastPart[StateWithColumns]):
+class FittedWithColumns(PartOfParts[StateWithColumns]):
     """Fitted networks behind a regression on columns, whose effects are added to the forecasts.
 
     Attributes
@@ -108,19 +108,9 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
     target_scale: np.ndarray
 
     @property
-    def arguments(self) -> Arguments:  # type: ignore[override]
-        """Constructor arguments of the fit."""
-        return self.network.arguments
-
-    @property
-    def data(self) -> FittedData:  # type: ignore[override]
-        """Series and columns of the data fitted to."""
-        return self.network.data
-
-    @property
-    def horizon(self) -> int:  # type: ignore[override]
-        """Default number of forecast steps."""
-        return self.network.horizon
+    def first(self) -> FittedNetworks:
+        """Networks, which have the arguments, the data and the horizon."""
+        return self.network
 
     @property
     def point(self) -> str:
@@ -139,10 +129,6 @@ class FittedWithColumns(ForecastPart[StateWithColumns]):
     def guarantee(self) -> str:
         """Guarantee of the prediction intervals, and the assumptions behind it."""
         return self.network.guarantee
-
-    def steps(self, method: str, h: int | None) -> int:
-        """Number of steps for a method; see `FittedNetworks.steps`."""
-        return self.network.steps(method, h)
 
     def filter(self, panel: Panel, seen: StateWithColumns | None = None) -> StateWithColumns:
         """State after the rows of a panel; `seen` is the state of the series fitted to.
@@ -340,11 +326,6 @@ def fit_columns(
     """Fit the regression of a panel on the columns known ahead; None if none has an effect.
 
     Columns not known ahead are left to the network. Static columns are inputs of both.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the argument `effects` is not legal, or names a column that is not known ahead.
     """
     kinds = effect_kinds(arguments, data)
     history = [name for name in data.exog_names if name not in data.known_ahead]
@@ -372,13 +353,7 @@ def with_columns_from_file(
     network: FittedNetworks,
     state: RecurrentState,
 ) -> tuple[FittedWithColumns, StateWithColumns]:
-    """Read the regression that `FittedWithColumns.to_file` wrote; `network` is read already.
-
-    Raises
-    ------
-    DamagedFileError
-        With the damaged field or array.
-    """
+    """Read the regression that `FittedWithColumns.to_file` wrote; `network` is read already."""
     data, season = network.data, network.settings.season
     season = season if season <= LONGEST_SEASON else 1
     record(REGRESSION, may_lack=["panel"])(header, "fitted")

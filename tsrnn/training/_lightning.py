@@ -127,26 +127,9 @@ def train_for(
 ) -> dict[Any, Any] | None:
     """Train `model` in place without validation, one epoch for each learning rate.
 
-    Parameters
-    ----------
-    model, epoch, loss, groups, device, processes, callbacks, verbose
-        As in `train`.
-    rates : sequence of float
-        Learning rates of the first group by epoch; other groups change in proportion.
-    moments : dict, optional
-        State of the optimiser to continue from.
-
-    Returns
-    -------
-    dict or None
-        State of the optimiser after the last epoch, for further training.
-
-    Raises
-    ------
-    FloatingPointError
-        If the training loss is not finite.
-    TypeError
-        If a callback is not one of Lightning's.
+    The rates are of the first group; other groups change in proportion; all other arguments are
+    those of `train`. `moments` is the state of the optimiser to continue from, and the result its
+    state after the last epoch.
     """
     if not rates:
         return moments

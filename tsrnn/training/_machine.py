@@ -21,22 +21,9 @@ STRATEGIES: dict[str, Start] = {
 
 
 def checked_device(device: Any) -> str:
-    """Validate the name of a device of this machine.
+    """Validate the name of a device of this machine: "cpu", "cuda", "cuda:1" or "mps".
 
-    Parameters
-    ----------
-    device : str
-        "cpu", "cuda", "cuda:1" or "mps".
-
-    Returns
-    -------
-    str
-        Name with the index of a CUDA device; "cuda" becomes torch's current device.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If torch does not know the device, or the machine does not have it.
+    A CUDA device is returned with its index; "cuda" becomes torch's current device.
     """
     if not isinstance(device, str):
         raise TypeError(f"device must be a name such as 'cpu' or 'cuda'; got {device!r}")
@@ -87,29 +74,12 @@ class Processes:
 
 
 def checked_processes(strategy: Any, devices: Any, device: Any) -> Processes:
-    """Validate the arguments `strategy` and `devices`.
+    """Validate the arguments `strategy` and `devices`, the number of processes (None for one).
 
-    Parameters
-    ----------
-    strategy : {"ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"} or None
-        "ddp" runs the whole script in every process, and all end with the same forecaster.
-        "ddp_spawn" starts processes for the training only and copies the data to shared memory;
-        the script needs ``if __name__ == "__main__"``. "ddp_fork" and "ddp_notebook" fork, from
-        scripts and notebooks on Linux and macOS, before CUDA is used.
-    devices : int or None
-        Number of processes; None for one.
-    device : str
-        Type of the devices.
-
-    Returns
-    -------
-    Processes
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the strategy is unknown, `devices` is no positive integer or needs a strategy, or
-        `device` has an index.
+    "ddp" runs the whole script in every process, and all end with the same forecaster. "ddp_spawn"
+    starts processes for the training only and copies the data to shared memory; the script needs
+    ``if __name__ == "__main__"``. "ddp_fork" and "ddp_notebook" fork, from scripts and notebooks on
+    Linux and macOS, before CUDA is used. A device with an index refuses several processes.
     """
     count = 1 if devices is None else positive_integer("devices", devices)
     if strategy is None:

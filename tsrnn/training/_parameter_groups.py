@@ -17,23 +17,10 @@ CLIP_NORM = 1.0  # of the gradient: bounds Adam's moments if a recurrence explod
 def parameter_groups(
     module: nn.Module, slow: Iterable[Tensor], learning_rate: float, weight_decay: float
 ) -> list[dict[str, Any]]:
-    """Split parameters into a fast group and a slow one, with a tenth of the rate and no decay.
+    """Split parameters into a fast group and a `slow` one, with a tenth of the rate and no decay.
 
     Recurrent matrices that start stable should be slow. Otherwise their eigenvalues leave the unit
     disk, which does not improve forecasts and prevents interpretation.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-    slow : iterable of Tensor
-        Parameters of the slow group.
-    learning_rate, weight_decay : float
-        Values for the fast group.
-
-    Returns
-    -------
-    list of dict
-        Fast group and slow group for a torch optimiser.
     """
     slow_ids = {id(parameter) for parameter in slow}  # tensors compare by value, not by identity
     fast = [p for p in module.parameters() if id(p) not in slow_ids]

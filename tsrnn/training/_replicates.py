@@ -53,20 +53,8 @@ class TrainedReplicate(NamedTuple):
 def stack_batches(batches: Sequence[Any]) -> Any:
     """Stack the tensors of the batches of all replicates along a new first axis.
 
-    Parameters
-    ----------
-    batches : sequence
-        Tensors, or tuples, lists and dicts of tensors, of equal shapes. Other objects are taken
-        from the first batch.
-
-    Returns
-    -------
-    batch of the same structure
-
-    Raises
-    ------
-    ValueError
-        If shapes differ. Pad them first, with zero weights in the loss.
+    Batches are tensors, or tuples, lists and dicts of tensors, of equal shapes: pad them first,
+    with zero weights in the loss. Other objects are taken from the first batch.
     """
     flat = [tree_flatten(batch) for batch in batches]
     stacked = []
@@ -201,25 +189,10 @@ def train_replicates_for(
     at_once: int = AT_ONCE,
     verbose: int = 0,
 ) -> list[TrainedReplicate]:
-    """Train models of one shape in place, with the results of `train_for` for each.
+    """Train models of one shape in place, with the results of `train_for`, without histories.
 
-    Parameters
-    ----------
-    models, epochs, loss, groups, device, collate, stacked, at_once, verbose
-        As in `train_replicates`.
-    rates : sequence of R sequences of float
-        Learning rates of the first group of each replicate by epoch; other groups change in
-        proportion. A replicate without rates stays unchanged.
-
-    Returns
-    -------
-    list of R TrainedReplicate
-        Results without histories.
-
-    Raises
-    ------
-    ValueError
-        If the models are not of one shape, or batches cannot be stacked.
+    `rates` are learning rates of the first group of each replicate by epoch; other groups change in
+    proportion. A replicate without rates stays unchanged. All else is as in `train_replicates`.
     """
 
     def course(i: int, _: float) -> Course:
