@@ -68,6 +68,5 @@ def tidy(record: Record, frame: pd.DataFrame) -> pd.DataFrame:
     tidied.columns.name = None
     units = dict.fromkeys(names, record.units) if isinstance(record.units, str) else record.units
     facts = ("name", "title", "units", "frequency", "source", "license", "notes")
-    attrs = {name: getattr(record, name) for name in facts}
-    tidied.attrs = {**attrs, "units": dict(units)}
+    tidied.attrs.update({name: getattr(record, name) for name in facts}, units=dict(units))
     return tidied
