@@ -40,13 +40,7 @@ class SerialFamily(MatrixFamily):
     ) -> tuple[np.ndarray, np.ndarray, Arrays]:
         """Run over rows (T, n) of a series that follow a state.
 
-        Returns
-        -------
-        errors : array of shape (T, n)
-        covariances : array of shape (T, n, n)
-            Conditional on earlier rows.
-        state : dict of ndarray
-            State after the last row.
+        Returns errors (T, n), their covariances (T, n, n) given earlier rows, and the last state.
         """
 
     def draw_paths(
@@ -137,17 +131,10 @@ def _announced(method: str, arrays: Arrays, shapes: dict[str, tuple[int, ...]]) 
 
 
 class SeriesSample(NamedTuple):
-    """Rows of one series, and the constants of its likelihood.
+    """Rows of one series, and the constants of its likelihood."""
 
-    Attributes
-    ----------
-    units : integer array of shape (1,)
-    values : array of shape (T, n)
-    constants : dict of ndarray
-    """
-
-    units: np.ndarray
-    values: np.ndarray
+    units: np.ndarray  # (1,)
+    values: np.ndarray  # (T, n)
     constants: Arrays
 
 

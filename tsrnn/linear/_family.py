@@ -35,18 +35,10 @@ def all_given(
 
 @dataclass(frozen=True, eq=False)
 class Units(SeriesArrays):
-    """Parameters of units, and the constants of their likelihoods.
+    """Parameters of units, NaN if a unit was not fitted, and constants of their likelihoods."""
 
-    Attributes
-    ----------
-    params : ndarray of shape (N, k)
-        NaN for a unit that could not be fitted.
-    constants : dict of ndarray
-        By name, such as presample variances; N is the first axis.
-    """
-
-    params: np.ndarray
-    constants: Arrays
+    params: np.ndarray  # (N, k)
+    constants: Arrays  # by name, such as presample variances; N is the first axis
 
     @property
     def fitted(self) -> np.ndarray:
@@ -59,20 +51,11 @@ class Units(SeriesArrays):
 
 
 class Ahead(NamedTuple):
-    """Rows to be forecast.
-
-    Attributes
-    ----------
-    h : int
-    steps : ndarray of shape (S,)
-        Steps from the first row fitted to, to the first row ahead.
-    exog : ndarray of shape (S, h, n) or None
-        Exogenous columns, in the order of those fitted to.
-    """
+    """Rows to be forecast."""
 
     h: int
-    steps: np.ndarray
-    exog: np.ndarray | None
+    steps: np.ndarray  # (S,), from the first row fitted to, to the first row ahead
+    exog: np.ndarray | None  # (S, h, n), exogenous columns in the order of those fitted to
 
 
 class CannotFitError(ValueError):

@@ -36,7 +36,7 @@ SINGULAR = 1e-12
 
 
 def covariance(estimates: Estimates, kind: str) -> np.ndarray:
-    r"""Covariance matrices of the estimated parameters.
+    r"""Covariance matrices (N, k, k) of the estimated parameters.
 
     With the Hessian :math:`H`, the sum of outer products of scores :math:`B` and the expected
     information :math:`I`, each reduced to the parameters that are not fixed:
@@ -51,21 +51,8 @@ def covariance(estimates: Estimates, kind: str) -> np.ndarray:
                               g the gradient: what the package arch reports
     ========================= =======================================================
 
-    Parameters
-    ----------
-    estimates : Estimates
-    kind : str
-
-    Returns
-    -------
-    array of shape (N, k, k)
-        NaN in rows and columns of fixed parameters, and everywhere for a unit that was not
-        fitted or whose matrix is singular or not positive definite.
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown, or the model has no expected information.
+    NaN in rows and columns of fixed parameters, and everywhere for a unit that was not fitted or
+    whose matrix is singular or not positive definite.
     """
     check_kind(kind, estimates)
     free = ~estimates.fixed
@@ -118,19 +105,11 @@ def _inverse(matrices: np.ndarray) -> np.ndarray:
 
 
 class ChiSquareTest(NamedTuple):
-    """Test of each unit.
+    """Test of each unit, with a chi-square limit."""
 
-    Attributes
-    ----------
-    statistic : array of shape (N,)
-    df : int
-        Degrees of freedom of the chi-square limit.
-    p_value : array of shape (N,)
-    """
-
-    statistic: np.ndarray
+    statistic: np.ndarray  # (N,)
     df: int
-    p_value: np.ndarray
+    p_value: np.ndarray  # (N,)
 
 
 class Criteria(NamedTuple):

@@ -33,20 +33,11 @@ class Path(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """Forecasts of S series.
+    """Forecasts of S series."""
 
-    Attributes
-    ----------
-    mean : array of shape (S, h, n)
-    covariance : array of shape (S, h, n, n)
-        Covariance of the error of each step.
-    total : array of shape (S, h, n, n)
-        Covariance of the forecast of y, with the errors of earlier steps.
-    """
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    total: np.ndarray
+    mean: np.ndarray  # (S, h, n)
+    covariance: np.ndarray  # (S, h, n, n), of the error of each step
+    total: np.ndarray  # (S, h, n, n), of the forecast of y, with the errors of earlier steps
 
     def of(self, name: str) -> np.ndarray:
         """Covariances of the "residual" or of the "forecast"."""
@@ -139,13 +130,11 @@ class MatrixForecaster(LinearForecaster):
     cov_type : {"hessian", "opg", "information", "robust", "bollerslev-wooldridge", \
             "arch-robust"}
         Kind of standard errors.
-    random_state, verbose
-        As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
         As in all forecasters.
-    missing, strict, support
+    strict, support, random_state, verbose
         As in all forecasters.
 
     Examples

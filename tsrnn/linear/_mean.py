@@ -16,7 +16,7 @@ KINDS = ("zero", "constant", "var", "vecm")
 
 @dataclass(frozen=True)
 class Mean:
-    r"""Conditional mean :math:`E[r_t | past] = B x_t`.
+    """Conditional mean :math:`E[r_t | past] = B x_t`.
 
     ============ =================== ==========================================================
     kind         response r_t        regressors x_t
@@ -26,23 +26,11 @@ class Mean:
     "var"        y_t                 1, y_{t-1}, ..., y_{t-order}
     "vecm"       y_t - y_{t-1}       1, beta' y_{t-1}, lagged differences up to `order`
     ============ =================== ==========================================================
-
-    Parameters
-    ----------
-    kind : {"zero", "constant", "var", "vecm"}
-    order : int
-        Lags of a "var", at least 1; lagged differences of a "vecm", at least 0; else unused.
-    rank : int
-        Cointegrating relations of a "vecm", between 1 and n - 1.
-
-    Raises
-    ------
-    ValueError
     """
 
     kind: str
-    order: int = 1
-    rank: int = 1
+    order: int = 1  # lags of a "var", at least 1; lagged differences of a "vecm", at least 0
+    rank: int = 1  # cointegrating relations of a "vecm", between 1 and n - 1
 
     def __post_init__(self) -> None:
         choice("mean", self.kind, KINDS)
@@ -126,22 +114,12 @@ class Mean:
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """The mean of one series of n variables as a linear regression.
+    """Mean of one series of n variables as a linear regression."""
 
-    Parameters
-    ----------
-    response : array of shape (T', n)
-    regressors : array of shape (T', r)
-    coefficients : array of shape (n, r)
-        B by ordinary least squares.
-    beta : array of shape (n, rank)
-        Cointegrating vectors of a "vecm", the first rows I; no columns for other means.
-    """
-
-    response: np.ndarray
-    regressors: np.ndarray
-    coefficients: np.ndarray
-    beta: np.ndarray
+    response: np.ndarray  # (T', n)
+    regressors: np.ndarray  # (T', r)
+    coefficients: np.ndarray  # (n, r), B by ordinary least squares
+    beta: np.ndarray  # (n, rank), cointegrating vectors of a "vecm", the first rows I
 
     @property
     def residuals(self) -> np.ndarray:

@@ -29,16 +29,9 @@ from tsrnn.linear.garch._inference import transition
 
 @with_shared_arguments
 class ConditionalCorrelation(MatrixForecaster):
-    """Base of `CCC` and `DCC`; not to be used by itself.
+    """Base of `CCC` and `DCC`, whose arguments are documented there.
 
-    Parameters
-    ----------
-    order : tuple of int
-        Orders of the variances in a CCC, of the correlations in a DCC.
-    vol, mean, mean_order, coint_rank, initial_variance, stationary, cov_type
-        As in `CCC`.
-    **shared
-        Arguments of `CommonArguments`.
+    `order` is that of the variances in a CCC, of the correlations in a DCC.
     """
 
     legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
@@ -180,8 +173,6 @@ class DCC(ConditionalCorrelation):
         Aielli's model, in which the estimator of S is consistent; in Engle's it is not quite.
     vol, mean, mean_order, coint_rank, initial_variance, stationary, cov_type
         As in `CCC`.
-    random_state, verbose
-        As in all forecasters.
     intervals : {"model", "conformal"}
         Intervals of the model, or conformal ones from rolling forecasts of the last rows.
     missing : {"auto", "error", "interpolate", "keep"}
@@ -190,7 +181,7 @@ class DCC(ConditionalCorrelation):
         value replaces :math:`u u'` by Q.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. DCC takes no exogenous columns.
-    strict, support
+    strict, support, random_state, verbose
         As in all linear models.
 
     Notes
@@ -274,8 +265,6 @@ class CCC(ConditionalCorrelation):
     cov_type : {"robust", "hessian"}
         Standard errors that account for all steps of the estimation and for distributions other
         than the normal (Engle and Sheppard, 2001), or of each step by itself.
-    random_state, verbose
-        As in all forecasters.
     intervals : {"model", "conformal"}
         Intervals of the model, or conformal ones from rolling forecasts of the last rows.
     missing : {"auto", "error", "interpolate", "keep"}
@@ -283,7 +272,7 @@ class CCC(ConditionalCorrelation):
         observed values.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. CCC takes no exogenous columns.
-    strict, support
+    strict, support, random_state, verbose
         As in all linear models.
 
     Notes

@@ -259,13 +259,11 @@ class VECMGARCH(MatrixForecaster):
         "information" or "bollerslev-wooldridge".
     random_state : int, numpy random generator or None
         Seed of simulated paths. Fits do not depend on it.
-    verbose
-        As in all forecasters.
     intervals : {"model", "conformal"}
         Intervals of the model, or conformal ones from rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
         As in all linear models.
-    missing, strict, support
+    strict, support, verbose
         As in all linear models.
 
     Attributes
