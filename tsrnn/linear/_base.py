@@ -346,9 +346,9 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         return limited(self.units_, test, restriction, small.estimates)
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
-        check_kind(arguments.cov_type)
         super()._check(arguments, panel)
-        self._family(arguments, FittedData.of(panel, arguments))
+        family = self._family(arguments, FittedData.of(panel, arguments))
+        check_kind(arguments.cov_type, kinds=family.cov_kinds)
 
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel, params: Any = None
@@ -412,7 +412,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
             partial(self._family, arguments, data), arguments, data, header, arrays, last_times
         )
         with as_saved("params"):
-            check_kind(arguments.cov_type, fitted.estimates)
+            check_kind(arguments.cov_type, fitted.estimates, fitted.family.cov_kinds)
         return fitted, state
 
     def _counts(self, counts: np.ndarray | None) -> np.ndarray:

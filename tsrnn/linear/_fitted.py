@@ -382,6 +382,7 @@ class FittedLinear(ClassicalModel[LinearState]):
     def covariance(self, cov_type: str | None = None) -> np.ndarray:
         """Covariance (N, k, k) of the parameters, of the kind of the arguments by default."""
         kind = self.arguments.cov_type if cov_type is None else cov_type
+        check_kind(kind, self.estimates, self.family.cov_kinds)
         return self.family.covariance(self.estimates, self.constants, kind)
 
     def unit(self, i: int) -> tuple[np.ndarray, Arrays]:

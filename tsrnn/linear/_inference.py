@@ -74,9 +74,11 @@ def covariance(estimates: Estimates, kind: str) -> np.ndarray:
     return np.where(inside, bread @ np.where(inside, meat, 0.0) @ bread, np.nan)
 
 
-def check_kind(kind: str, estimates: Estimates | None = None) -> None:
+def check_kind(
+    kind: str, estimates: Estimates | None = None, kinds: tuple[str, ...] = KINDS
+) -> None:
     """Refuse an unknown kind, or one that the model lacks."""
-    kind = choice("cov_type", kind, KINDS)
+    kind = choice("cov_type", kind, kinds)
     needs = kind in ("information", "bollerslev-wooldridge")
     if estimates is not None and needs and estimates.information is None:
         raise ValueError(

@@ -20,7 +20,7 @@ from tsrnn.contract import (
 from tsrnn.data import Panel, quoted
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
-from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts, of_series
 from tsrnn.linear._frames import given_params, tidy
 from tsrnn.linear._multivariate import draws_frame, scaled_to_unit_diagonal
 
@@ -98,8 +98,8 @@ class MatrixFamily(Family):
         fitted = units.fitted
         paths = np.full((n, len(units.params), ahead.h, self.n), np.nan)
         if len(fitted):
-            chosen = {name: array[fitted] for name, array in state.items()}
-            drawn = self.draw_ahead(chosen, units.select(fitted), (n, ahead.h), rng)
+            last = of_series(state, fitted)
+            drawn = self.draw_ahead(last, units.select(fitted), (n, ahead.h), rng)
             paths[:, fitted] = drawn.swapaxes(0, 1)
         return paths
 

@@ -11,20 +11,17 @@ from scipy.stats import chi2
 from tsrnn.contract import (
     Arguments,
     FittedData,
-    choice,
     flag,
     positive_integer,
     with_shared_arguments,
 )
-from tsrnn.data import Panel
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._family import Family
 from tsrnn.linear._matrices import MatrixForecaster
-from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.dcc._family import CCCFamily, CorrelationFamily, DCCFamily
-from tsrnn.linear.dcc._specification import COVARIANCES, Order, correlation_specification
-from tsrnn.linear.garch._family import SKIPPING_MEANS
+from tsrnn.linear.dcc._specification import Order, correlation_specification
 from tsrnn.linear.garch._inference import transition
+from tsrnn.linear.garch._specification import SKIPPING_MEANS
 
 
 @with_shared_arguments
@@ -57,20 +54,6 @@ class ConditionalCorrelation(MatrixForecaster):
         self.coint_rank = coint_rank
         self.initial_variance = initial_variance
         self.stationary = stationary
-
-    def summary(self, unit: Any = None, cov_type: str | None = None) -> LinearSummary:
-        """Summary of one unit, or a table of all units, to be printed.
-
-        Parameters
-        ----------
-        unit : label, optional
-            One of `units_`; by default the only unit, or a table of all.
-        cov_type : {"robust", "hessian"}, optional
-            Kind of standard errors; by default the constructor's.
-        """
-        if cov_type is not None:
-            choice("cov_type", cov_type, COVARIANCES)
-        return super().summary(unit, cov_type)
 
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
         r"""Recurrent matrices of variances and correlations, for `tsrnn.recurrence_features`.
@@ -134,11 +117,6 @@ class ConditionalCorrelation(MatrixForecaster):
 
     def _skips_missing(self, arguments: Arguments) -> bool:
         return arguments.mean in SKIPPING_MEANS
-
-    def _check(self, arguments: Arguments, panel: Panel) -> None:
-        # Check first: the base class accepts kinds that these models do not have.
-        choice("cov_type", arguments.cov_type, COVARIANCES)
-        super()._check(arguments, panel)
 
 
 @with_shared_arguments

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from tsrnn.contract import choice
 from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Arrays, Family, Units
+from tsrnn.linear._family import Arrays, Family, Units, set_series
 from tsrnn.linear._hypotheses import Restriction
 from tsrnn.linear._matrices import Forecast, MatrixFamily, Path
 from tsrnn.linear._multivariate import check_long_enough
@@ -27,7 +27,7 @@ from tsrnn.linear.dcc._filter import (
 )
 from tsrnn.linear.dcc._fit import CorrelationOptima, fit_correlations
 from tsrnn.linear.dcc._inference import estimates_at, estimates_of
-from tsrnn.linear.dcc._specification import COVARIANCES, Specification
+from tsrnn.linear.dcc._specification import Specification
 from tsrnn.linear.garch._volatility import VOLATILITIES
 
 _ROUNDING = 1e-8  # coefficients of a layer up to this count as zero
@@ -38,6 +38,8 @@ class CorrelationFamily(MatrixFamily):
     """Model of conditional correlation: a unit is a series with all its targets."""
 
     spec: Specification
+
+    cov_kinds: ClassVar[tuple[str, ...]] = ("robust", "hessian")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,8 +109,7 @@ class CorrelationFamily(MatrixFamily):
         paths, last = filter_dcc(
             self.spec, self.spec.parts(known.params), known.constants["presample"], series
         )
-        for name, array in last._asdict().items():
-            state[name][fitted] = array
+        set_series(state, fitted, last._asdict())
         return dict(zip(fitted.tolist(), paths, strict=True)), state
 
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
@@ -118,8 +119,7 @@ class CorrelationFamily(MatrixFamily):
             chosen = np.flatnonzero(panel.lengths == length)
             values = np.array([panel.series(int(i)) for i in chosen])
             last = advance_dcc(self.spec, parts.select(chosen), before.select(chosen), values)
-            for name, array in last._asdict().items():
-                after[name][chosen] = array
+            set_series(after, chosen, last._asdict())
         return after
 
     def forecasts(self, state: Arrays, units: Units, h: int) -> Forecast:
@@ -135,9 +135,6 @@ class CorrelationFamily(MatrixFamily):
         shocks = rng.standard_normal((len(units.params), *shape, self.n))
         parts = self.spec.parts(units.params)
         return draw_ahead(self.spec, parts, CorrelationState(**state), shocks)
-
-    def covariance(self, estimates: Estimates, constants: Arrays, kind: str) -> np.ndarray:
-        return super().covariance(estimates, constants, choice("cov_type", kind, COVARIANCES))
 
     def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
         step = self.spec.step
@@ -268,10 +265,6 @@ class DCCFamily(CorrelationFamily):
             (1 - a.sum() - b.sum()) * target,
         )
         return Recursion(equation, target, target)
-
-    @classmethod
-    def outputs_of(cls, layer: ParaRNN) -> int:
-        return layer.input_size
 
     @classmethod
     def named(cls, equation: DifferenceEquation) -> dict[str, float]:

@@ -13,9 +13,8 @@ from tsrnn.contract import Arguments, FittedData, SeriesArrays, choice, flag, nu
 from tsrnn.data import quote
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._mean import Mean, level_form
-from tsrnn.linear.garch._specification import Model, univariate_model
+from tsrnn.linear.garch._specification import Model, check_skipping, univariate_model
 
-COVARIANCES = ("robust", "hessian")
 INITIAL_VARIANCES = ("backcast", "sample")
 LINEAR_VOLATILITIES = ("garch", "gjr")
 
@@ -93,18 +92,13 @@ def correlation_specification(
 
     `garch_order` names the argument with the order of the variances.
     """
-    choice("cov_type", arguments.cov_type, COVARIANCES)
     targets = data.layout.target_names
     if len(targets) < 2:
         raise ValueError(
             f"{arguments.class_name} needs at least two targets to correlate; got "
             f"{quote(list(targets))}. Name them by target=[...], or take GARCH for one"
         )
-    if arguments.missing == "keep" and arguments.mean not in ("constant", "zero"):
-        raise ValueError(
-            "missing='keep' needs mean='constant' or 'zero', as lags of a missing value are not "
-            f"known; got mean={arguments.mean!r}. Take one of these, or missing='interpolate'"
-        )
+    check_skipping(arguments)
     what = "p lags of squared residuals and q of the variance"
     p, q = order_of(garch_order, getattr(arguments, garch_order), what)
     mean = Mean(arguments.mean, arguments.mean_order, arguments.coint_rank)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
+from tsrnn.linear._multivariate import inverse_roots, spectral_radius
 from tsrnn.linear.varma._filter import covariance_of_seen
 from tsrnn.linear.varma._likelihood import Linearisation, by_unit, whitened_slopes
 from tsrnn.linear.varma._posterior import bordered, posterior_derivatives, posterior_of
@@ -30,8 +31,6 @@ from tsrnn.linear.varma._specification import Coefficients, Shape
 from tsrnn.linear.varma._system import (
     Stationary,
     chol_derivatives,
-    inverse_roots,
-    spectral_radius,
     system,
     system_derivatives,
 )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tsrnn.linear._multivariate import spectral_radius
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.varma._posterior import (
     Posterior,
@@ -27,7 +28,6 @@ from tsrnn.linear.varma._system import (
     chol_derivatives,
     known_start,
     root_bound,
-    spectral_radius,
     stationary_curvature,
     stationary_derivatives,
     system,

@@ -19,7 +19,6 @@ from tsrnn.contract import (
     with_shared_arguments,
 )
 from tsrnn.data import Panel, quote
-from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._covariance import SerialFamily
@@ -28,6 +27,7 @@ from tsrnn.linear._family import Arrays, Family, Units
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._matrices import Forecast, MatrixForecaster
 from tsrnn.linear._mean import Mean
+from tsrnn.linear._multivariate import companion
 from tsrnn.linear.vech._filter import (
     CovarianceState,
     advance_vech,
@@ -38,7 +38,7 @@ from tsrnn.linear.vech._filter import (
 )
 from tsrnn.linear.vech._fit import PreparedSeries, Search, estimates_of, highest_maximum, samples
 from tsrnn.linear.vech._inference import face_covariance, on_face
-from tsrnn.linear.vech._likelihood import companion, forecast_companion, persistence
+from tsrnn.linear.vech._likelihood import forecast_companion, persistence
 from tsrnn.linear.vech._specification import Model, Specification, is_nested_kind
 from tsrnn.linear.vech._structure import STRUCTURES, Linear, n_variables, natural
 
@@ -194,10 +194,6 @@ class VECHFamily(SerialFamily):
         blocks = [block for block in full.blocks if isinstance(block, Linear)]  # all of them
         params = [block.params(value) for block, value in zip(blocks, values, strict=True)]
         return dict(zip(full.names, np.concatenate(params), strict=True))
-
-    @classmethod
-    def outputs_of(cls, layer: ParaRNN) -> int:
-        return layer.input_size
 
 
 @with_shared_arguments
@@ -429,7 +425,7 @@ class VECMGARCH(MatrixForecaster):
             "covariance": np.stack([forecast_companion(model.theta, model.phi) for model in models])
         }
         if len(models[0].phi):
-            blocks["Phi"] = np.stack([companion(list(model.phi)) for model in models])
+            blocks["Phi"] = companion(np.stack([model.phi for model in models]))
         return [blocks]
 
     def _usable(self, unit: Any) -> int:
