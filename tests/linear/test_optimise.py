@@ -31,11 +31,7 @@ def series():
 
 
 def fit(series, **options):
-    return maximise(
-        gaussian(series),
-        np.tile([5.0, 3.0], (len(series), 1)),
-        **options,
-    )
+    return maximise(gaussian(series), np.tile([5.0, 3.0], (len(series), 1)), **options)
 
 
 class TestMaximise:
