@@ -472,10 +472,7 @@ class FittedLinear(ClassicalModel[LinearState]):
         check_arrays(
             {name: array for name, array in arrays.items() if name not in state},
             estimates_shapes(n_units, k)
-            | {
-                "sample": ("int64", (2, n_series)),
-                _SCALE: ("float64", (n_series, data.n_targets)),
-            },
+            | {"sample": ("int64", (2, n_series)), _SCALE: ("float64", (n_series, data.n_targets))},
             may_lack=[_ESTIMATES + name for name in ("information", *_MAY_LACK)],
         )
         check_arrays(

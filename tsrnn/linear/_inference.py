@@ -15,14 +15,7 @@ from tsrnn.contract import check_levels, choice
 from tsrnn.data import quote
 from tsrnn.linear._estimates import Estimates
 
-KINDS = (
-    "hessian",
-    "opg",
-    "information",
-    "robust",
-    "bollerslev-wooldridge",
-    "arch-robust",
-)
+KINDS = ("hessian", "opg", "information", "robust", "bollerslev-wooldridge", "arch-robust")
 DESCRIPTIONS = {
     "hessian": "inverse of minus the Hessian",
     "opg": "inverse of the outer product of the scores",

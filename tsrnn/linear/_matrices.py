@@ -22,6 +22,7 @@ from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts, of_series
 from tsrnn.linear._frames import given_params, tidy
+from tsrnn.linear._mean import MeanSpecification
 from tsrnn.linear._multivariate import draws_frame, scaled_to_unit_diagonal
 
 
@@ -117,6 +118,31 @@ class MatrixFamily(Family):
             whole = np.linalg.solve(root, np.where(seen, path.errors, 0.0)[..., None])[..., 0]
             scaled[rows] = np.where(seen, whole, np.nan)
         return fitted, scaled
+
+
+class SpecifiedFamily(MatrixFamily):
+    """Base of the families that a `MeanSpecification` describes."""
+
+    if TYPE_CHECKING:  # a field of the subclass
+
+        @property
+        def spec(self) -> MeanSpecification:
+            """Orders, targets and conventions of the model."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.spec.names
+
+    @property
+    def n(self) -> int:
+        return self.spec.n
+
+    @property
+    def n_arma(self) -> int:
+        return self.spec.mean.n_lags * self.n
+
+    def notes(self) -> list[str]:
+        return self.spec.mean.notes(self.spec.targets)
 
 
 class MatrixForecaster(LinearForecaster):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg
@@ -110,6 +111,42 @@ class Mean:
             return ["intercept", *(f"L{i}.{name}" for i, name in lags)]
         relations = [f"alpha.ec{i + 1}" for i in range(self.rank)]
         return ["intercept", *relations, *(f"L{i}.D.{name}" for i, name in lags)]
+
+
+class MeanSpecification:
+    """Base of the specifications of multivariate models: targets, their mean, parameters by name.
+
+    The cointegrating vectors of the mean are the last parameters.
+    """
+
+    if TYPE_CHECKING:  # fields or properties of the subclass
+
+        @property
+        def targets(self) -> tuple[object, ...]:
+            """Names of the n variables."""
+
+        @property
+        def mean(self) -> Mean:
+            """Mean of all variables."""
+
+        @property
+        def own_names(self) -> tuple[str, ...]:
+            """Names of all parameters except the cointegrating vectors, those of the mean first."""
+
+    @property
+    def n(self) -> int:
+        """Number of variables."""
+        return len(self.targets)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all parameters."""
+        return (*self.own_names, *self.relation_names)
+
+    @property
+    def relation_names(self) -> tuple[str, ...]:
+        """Names of the elements of the cointegrating vectors."""
+        return self.mean.relation_names(self.targets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -317,10 +317,7 @@ class _Search:
 
 
 def _pinned(
-    params: np.ndarray,
-    gradient: np.ndarray,
-    lower: np.ndarray | float,
-    upper: np.ndarray | float,
+    params: np.ndarray, gradient: np.ndarray, lower: np.ndarray | float, upper: np.ndarray | float
 ) -> np.ndarray:
     """Mask of parameters on a bound beyond which the likelihood rises."""
     return ((params <= lower) & (gradient < 0)) | ((params >= upper) & (gradient > 0))

@@ -116,11 +116,7 @@ def _summary_of_all(forecaster: LinearForecaster) -> LinearSummary:
         loglik=forecaster.loglik_, nobs=forecaster.nobs_, converged=forecaster.converged_
     )
     n, fitted = len(table), int(estimates.fitted.sum())
-    model = {
-        "Model": family.title,
-        "Units": n,
-        **family.conventions,
-    }
+    model = {"Model": family.title, "Units": n, **family.conventions}
     fit: dict[str, object] = {
         "Fitted": f"{fitted} of {n}",
         "Converged": f"{int((estimates.converged & estimates.fitted).sum())} of {n}",

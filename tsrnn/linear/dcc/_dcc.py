@@ -8,13 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from tsrnn.contract import (
-    Arguments,
-    FittedData,
-    flag,
-    positive_integer,
-    with_shared_arguments,
-)
+from tsrnn.contract import Arguments, FittedData, flag, positive_integer, with_shared_arguments
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._family import Family
 from tsrnn.linear._matrices import MatrixForecaster

@@ -14,7 +14,7 @@ from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Arrays, Family, Units, set_series
 from tsrnn.linear._hypotheses import Restriction
-from tsrnn.linear._matrices import Forecast, MatrixFamily, Path
+from tsrnn.linear._matrices import Forecast, Path, SpecifiedFamily
 from tsrnn.linear._multivariate import check_long_enough
 from tsrnn.linear.dcc._equations import Sample, sample_of
 from tsrnn.linear.dcc._filter import (
@@ -34,20 +34,12 @@ _ROUNDING = 1e-8  # coefficients of a layer up to this count as zero
 
 
 @dataclass(frozen=True)
-class CorrelationFamily(MatrixFamily):
+class CorrelationFamily(SpecifiedFamily):
     """Model of conditional correlation: a unit is a series with all its targets."""
 
     spec: Specification
 
     cov_kinds: ClassVar[tuple[str, ...]] = ("robust", "hessian")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.spec.names
-
-    @property
-    def n(self) -> int:
-        return self.spec.n
 
     @property
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -66,10 +58,6 @@ class CorrelationFamily(MatrixFamily):
     @property
     def conventions(self) -> dict[str, str]:
         return {"Estimation": "in steps", "Presample variance": str(self.spec.initial_variance)}
-
-    @property
-    def n_arma(self) -> int:
-        return self.spec.step.mean.n_lags * self.n
 
     def prepare(
         self, panel: Panel, given: np.ndarray | None
@@ -101,7 +89,7 @@ class CorrelationFamily(MatrixFamily):
     def _run(self, panel: Panel, units: Units) -> tuple[dict[int, Path], Arrays]:
         """Paths of the series with parameters, by number, and the state of all series."""
         state, fitted = self.empty_state(panel.n_series), units.fitted
-        check_long_enough(panel, fitted, self.spec.step.mean.n_lags)
+        check_long_enough(panel, fitted, self.spec.mean.n_lags)
         if not len(fitted):
             return {}, state
         known = units.select(fitted)
@@ -148,7 +136,7 @@ class CorrelationFamily(MatrixFamily):
         return [
             "Robust standard errors are those of all steps of the estimation together; 'hessian' "
             "takes earlier steps as known.",
-            *self.spec.step.mean.notes(self.spec.targets),
+            *super().notes(),
         ]
 
     def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:

@@ -15,13 +15,7 @@ from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._multivariate import check_long_enough
-from tsrnn.linear.garch._filter import (
-    Past,
-    VarianceState,
-    advance_garch,
-    begin_garch,
-    filter_garch,
-)
+from tsrnn.linear.garch._filter import Past, VarianceState, advance_garch, begin_garch, filter_garch
 from tsrnn.linear.garch._fit import (
     Optima,
     Problem,

@@ -337,11 +337,7 @@ class GARCH(LinearForecaster):
         return pd.DataFrame(variance.T, index=pd.Index(sizes, name="z"), columns=self.units_)
 
     def simulate(
-        self,
-        n: int,
-        params: Any = None,
-        burn: int = 500,
-        random_state: Any = None,
+        self, n: int, params: Any = None, burn: int = 500, random_state: Any = None
     ) -> pd.DataFrame:
         """Draw series from the model.
 

@@ -211,10 +211,7 @@ def _with_shape(sample: Sample, shape: Shape) -> Sample:
 
 
 def _further_starts(
-    sample: Sample,
-    first: np.ndarray,
-    known: dict[tuple[int, int], np.ndarray],
-    searches: int,
+    sample: Sample, first: np.ndarray, known: dict[tuple[int, int], np.ndarray], searches: int
 ) -> list[np.ndarray]:
     """Starts (U, k): the first one, nested optima, corners, then scaled coefficients."""
     shape, begun = sample.shape, [first]

@@ -28,12 +28,7 @@ from tsrnn.linear.varma._likelihood import Linearisation, by_unit, whitened_slop
 from tsrnn.linear.varma._posterior import bordered, posterior_derivatives, posterior_of
 from tsrnn.linear.varma._prepare import Sample
 from tsrnn.linear.varma._specification import Coefficients, Shape
-from tsrnn.linear.varma._system import (
-    Stationary,
-    chol_derivatives,
-    system,
-    system_derivatives,
-)
+from tsrnn.linear.varma._system import Stationary, chol_derivatives, system, system_derivatives
 
 EDGE = 1e-4  # a root this close to the unit circle is on it
 _COLUMNS = 24  # block columns of the Hankel matrix beyond the algebraic minimum

@@ -14,12 +14,7 @@ import numpy as np
 
 from tsrnn.linear._multivariate import spectral_radius
 from tsrnn.linear._optimise import Evaluation
-from tsrnn.linear.varma._posterior import (
-    Posterior,
-    bordered,
-    posterior_curvature,
-    posterior_of,
-)
+from tsrnn.linear.varma._posterior import Posterior, bordered, posterior_curvature, posterior_of
 from tsrnn.linear.varma._prepare import Sample
 from tsrnn.linear.varma._residuals import Filter, Sensitivities, sensitivities
 from tsrnn.linear.varma._specification import Coefficients, Shape
@@ -217,11 +212,7 @@ def products(E: np.ndarray) -> np.ndarray:
 
 
 def _hessian(
-    at: Linearisation,
-    sums: Sums,
-    posterior: Posterior,
-    slopes: np.ndarray,
-    by_mean: np.ndarray,
+    at: Linearisation, sums: Sums, posterior: Posterior, slopes: np.ndarray, by_mean: np.ndarray
 ) -> np.ndarray:
     """Second derivatives (U, k, k) of -2 log L."""
     shape, width = at.sample.shape, sums.G.shape[1]

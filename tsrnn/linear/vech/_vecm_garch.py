@@ -25,7 +25,7 @@ from tsrnn.linear._covariance import SerialFamily
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Arrays, Family, Units
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear._matrices import Forecast, MatrixForecaster
+from tsrnn.linear._matrices import Forecast, MatrixForecaster, SpecifiedFamily
 from tsrnn.linear._mean import Mean
 from tsrnn.linear._multivariate import companion
 from tsrnn.linear.vech._filter import (
@@ -44,24 +44,16 @@ from tsrnn.linear.vech._structure import STRUCTURES, Linear, n_variables, natura
 
 
 @dataclass(frozen=True)
-class VECHFamily(SerialFamily):
+class VECHFamily(SpecifiedFamily, SerialFamily):
     """Vech model of one structure at given orders."""
 
     spec: Specification
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.spec.names
 
     @property
     def title(self) -> str:
         spec = self.spec
         name = "BEKK" if spec.kind == "bekk" else f"{spec.kind} vech"
         return f"{name}({spec.p}, {spec.q}), {spec.mean.kind} mean"
-
-    @property
-    def n(self) -> int:
-        return self.spec.n
 
     @property
     def n_lags(self) -> int:
@@ -91,10 +83,6 @@ class VECHFamily(SerialFamily):
             "Constant": "targeted" if self.spec.targeting else "estimated",
             "Presample": "mean square",
         }
-
-    @property
-    def n_arma(self) -> int:
-        return self.n_lags * self.n
 
     def prepare(
         self, panel: Panel, given: np.ndarray | None
@@ -149,9 +137,6 @@ class VECHFamily(SerialFamily):
         if not np.isfinite(params).all():
             return {}
         return {"Spectral radius": f"{persistence(self.model(params, constants)):.4f}"}
-
-    def notes(self) -> list[str]:
-        return self.spec.mean.notes(self.spec.targets)
 
     def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
         if not isinstance(smaller, VECHFamily):
