@@ -214,10 +214,7 @@ class TestInference:
             (lambda model: model.summary("z"), "one of the 3 fitted, such as 'a'; got 'z'"),
             (lambda model: model.conf_int(cov_type="hc0"), "cov_type must be one of"),
             (lambda model: model.summary(cov_type="hc0"), "cov_type must be one of"),
-            (
-                lambda model: model.cov_params(cov_type="information"),
-                "needs the expected inform",
-            ),
+            (lambda m: m.cov_params(cov_type="information"), "needs the expected information"),
             (lambda model: model.conf_int(level=0.95), "level is in percent"),
             (lambda model: model.conf_int(level=[80, 95]), "level must be one number"),
         ],

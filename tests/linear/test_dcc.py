@@ -382,11 +382,7 @@ class TestErrors:
             (CCC(), lambda y: y[["y0"]], "at least two targets"),
             (DCC(), lambda y: y.assign(y2=y["y1"] * -2), "collinear"),
             (CCC(), lambda y: y.assign(y1=1.0), r"'y1': [^.]* is constant\. Drop it\.$"),
-            (
-                DCC(),
-                lambda y: y.iloc[:10, :2],
-                "11 parameters need at least 22 values; there are 10",
-            ),
+            (DCC(), lambda y: y.iloc[:10, :2], "11 parameters .* 22 values; there are 10"),
             (CCC((200, 1)), lambda y: y.iloc[:300, :2], "407 parameters need at least 814 values"),
         ],
         ids=["one column", "collinear", "constant", "few rows", "many lags"],
