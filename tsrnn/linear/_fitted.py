@@ -275,9 +275,13 @@ class FittedLinear(ClassicalModel[LinearState]):
 
     def units_of(self, ids: pd.Index) -> Units:
         """Parameters and constants of the series with these ids."""
-        series = self.data.series_of(ids, self.arguments.class_name)
-        numbers = (series[:, None] * self.n_units + np.arange(self.n_units)).ravel()
+        numbers = self._unit_numbers(ids).ravel()
         return Units(self.estimates.params, self.constants).select(numbers)
+
+    def _unit_numbers(self, ids: pd.Index) -> np.ndarray:
+        """Numbers (S, units) of the units of the series with these ids."""
+        series = self.data.series_of(ids, self.arguments.class_name)
+        return series[:, None] * self.n_units + np.arange(self.n_units)
 
     def filter(self, panel: Panel) -> LinearState:
         return self.state_after(self.without_errors(panel))
@@ -365,8 +369,7 @@ class FittedLinear(ClassicalModel[LinearState]):
         else:
             # A variance that already counts degrees of freedom is not corrected twice.
             error = np.maximum(error / self.family.variance_correction(self.constants), 1.0)
-        numbers = self.data.series_of(ids, self.arguments.class_name)[:, None] * self.n_units
-        numbers = numbers + np.arange(self.n_units)
+        numbers = self._unit_numbers(ids)
         return degrees[numbers], error[numbers]
 
     def variances(self, state: LinearState, h: int, **options: Any) -> np.ndarray:
