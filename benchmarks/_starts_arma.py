@@ -16,6 +16,7 @@ from scipy.signal import lfilter
 
 from tsrnn import datasets
 from tsrnn.linear import ARMA, VARMA
+from tsrnn.linear._multivariate import spectral_radius
 from tsrnn.linear._optimise import maximise
 from tsrnn.linear.arma._polynomials import from_partial
 from tsrnn.linear.arma._prepare import prepare, trend_and_regressors
@@ -23,7 +24,6 @@ from tsrnn.linear.arma._seasonal_fit import SeasonalLikelihood, climb_inside
 from tsrnn.linear.varma._likelihood import evaluate
 from tsrnn.linear.varma._prepare import Sample, fit_scaling
 from tsrnn.linear.varma._specification import Coefficients
-from tsrnn.linear.varma._system import spectral_radius
 
 _SIGNS = (1, -1, 1, -1)  # of phi, theta, Phi and Theta as coefficients of an AR
 _ROWS = (40, 80, 120, 200)

@@ -1,1 +1,1 @@
-"""Tests of linear models."""
+"""Tests of the linear models."""

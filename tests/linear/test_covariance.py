@@ -23,6 +23,8 @@ from tsrnn.linear import (
     normal_derivatives,
 )
 
+from .references import long_of
+
 GUIDE = Path(__file__).parents[2] / "docs" / "extending.md"
 
 
@@ -144,9 +146,7 @@ def test_paths_have_the_covariances_that_are_forecast(RiskMetrics, frame):
 def test_a_panel_is_fitted_series_by_series(RiskMetrics, model, frame):
     bad = frame.assign(b=2 * frame["a"])
     parts = {"x": frame, "bad": bad, "short": frame[:1][["a", "b"]], "z": frame_of(200, seed=1)}
-    panel = pd.concat(
-        [part.assign(unique_id=name, ds=range(len(part))) for name, part in parts.items()]
-    )
+    panel = long_of(parts)
     several = RiskMetrics(target=["a", "b"])
     with pytest.warns(UserWarning, match="2 of 4 units could not be fitted, 'bad', 'short'"):
         several.fit(panel)
@@ -241,7 +241,7 @@ class LevelForecaster(MatrixForecaster):
 @pytest.fixture(scope="module")
 def panel(frame):
     parts = {"x": frame, "still": 0 * frame, "z": 2 * frame[:90]}
-    return pd.concat(part.assign(unique_id=k, ds=range(len(part))) for k, part in parts.items())
+    return long_of(parts)
 
 
 @pytest.fixture(scope="module")
@@ -305,9 +305,7 @@ def lagged(request, frame):
     cls, arguments = LAGGED[request.param]
     targets = ["a"] if cls is GARCH else ["a", "b"]
     parts = {"long": frame[targets], "short": frame[targets][:2]}
-    panel = pd.concat(
-        [part.assign(unique_id=name, ds=range(len(part))) for name, part in parts.items()]
-    )
+    panel = long_of(parts)
     with pytest.warns(UserWarning, match="1 of 2 units could not be fitted, 'short'"):
         return cls(target=targets, random_state=0, **arguments).fit(panel), panel
 

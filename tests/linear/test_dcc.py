@@ -10,10 +10,8 @@ from arch import arch_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, chi2
-from sklearn.base import clone
 from statsmodels.tsa.vector_ar.var_model import VARProcess
 
-from tsrnn.contract import read_file
 from tsrnn.linear.dcc import CCC, DCC
 from tsrnn.linear.dcc._dcc import constancy_statistic
 from tsrnn.linear.dcc._filter import Walk
@@ -22,32 +20,12 @@ from tsrnn.linear.dcc._likelihood import evaluate_correlations
 from tsrnn.linear.dcc._specification import Order
 from tsrnn.linear.garch import GARCH
 
-
-def returns(steps=700, n=3, seed=0, a=0.06, b=0.9, corrected=False, rho=0.4):
-    """Returns with GARCH variances and dynamic correlations, columns y0, y1, ..."""
-    generator = np.random.default_rng(seed)
-    s = rho + (1 - rho) * np.eye(n)
-    shocks = generator.standard_normal((1, steps, n))
-    z = Walk(s[None], np.array([[a]]), np.array([[b]]), corrected).draw(shocks)[0]
-    e, h = np.empty_like(z), np.ones(n)
-    for t in range(steps):
-        e[t] = np.sqrt(h) * z[t]
-        h = 0.1 + 0.1 * e[t] ** 2 + 0.8 * h
-    index = pd.date_range("2015-01-01", periods=steps, freq="D")
-    return pd.DataFrame(0.05 + e, index, [f"y{i}" for i in range(n)])
-
-
-def long_of(frames):
-    parts = [
-        frame.rename_axis("ds").reset_index().assign(unique_id=name)
-        for name, frame in frames.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
+from .references import dcc_returns, long_of, matrices_of
 
 
 @pytest.fixture(scope="module")
 def data():
-    return returns()
+    return dcc_returns()
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +77,7 @@ class TestEstimates:
 
     @pytest.mark.parametrize("corrected", [False, True])
     def test_any_order_of_the_columns(self, corrected):
-        frame = returns(400)
+        frame = dcc_returns(400)
         one = DCC(corrected=corrected).fit(frame)
         other = DCC(corrected=corrected).fit(frame[["y2", "y0", "y1"]])
         for fitted, mirrored in ((one.params_, other.params_), (one.bse_, other.bse_)):
@@ -155,7 +133,7 @@ class TestEstimates:
 
 class TestBoundary:
     def test_constant_correlations_leave_b_unidentified(self):
-        frame = returns(500, n=2, a=0.0, b=0.0, seed=3)
+        frame = dcc_returns(500, n=2, a=0.0, b=0.0, seed=3)
         fitted, constant = DCC().fit(frame), CCC().fit(frame)
         assert fitted.params_["a[1]"].iloc[0] == 0.0
         assert fitted.bse_[["a[1]", "b[1]"]].isna().all(axis=None)
@@ -206,9 +184,9 @@ class TestForecasts:
         spec = model.fitted_.family.spec
         s = spec.parts(model.estimates_.params).target[0]
         e = data.to_numpy() - model.fittedvalues().to_numpy()
-        h = np.diagonal(model_covariances(model, 3), axis1=1, axis2=2)
+        h = np.diagonal(matrices_of(model.covariances(), "covariance", 3), axis1=1, axis2=2)
         z = e / np.sqrt(h)
-        q, d = s.copy(), np.ones(3)
+        q = s.copy()
         for row in z:
             u = np.sqrt(np.diag(q)) * row if corrected else row
             q = (1 - a - b) * s + a * np.outer(u, u) + b * q
@@ -217,7 +195,6 @@ class TestForecasts:
             r = q / np.sqrt(np.outer(np.diag(q), np.diag(q)))
             np.testing.assert_allclose(ours[k], r[np.triu_indices(3, 1)], rtol=1e-10)
             q = (1 - a - b) * s + (a + b) * q
-        assert d.sum() == 3
 
     def test_of_a_var_have_the_mse_of_statsmodels(self, data):
         model = CCC(order=(1, 0), mean="var").fit(data)
@@ -271,7 +248,7 @@ class TestFrames:
             "collinear": data.assign(y2=3 * data["y0"]),
             "short": data.iloc[:4],
         }
-        good = {"one": data, "two": returns(300, seed=9)}
+        good = {"one": data, "two": dcc_returns(300, seed=9)}
         frame = long_of({"one": good["one"], **bad, "two": good["two"]})
         columns = ["y0", "y1", "y2"]
         with pytest.warns(UserWarning, match="3 of 5 units could not be fitted"):
@@ -314,46 +291,17 @@ class TestFrames:
     def test_residuals_are_white(self, data, dcc):
         scaled = dcc.residuals(standardized=True).to_numpy()
         np.testing.assert_allclose(scaled.T @ scaled / len(scaled), np.eye(3), atol=0.03)
-        covariance = model_covariances(dcc, 3)
+        covariance = matrices_of(dcc.covariances(), "covariance", 3)
         e = dcc.residuals().to_numpy()
         inside = np.einsum("ti,tij,tj->t", e, np.linalg.inv(covariance), e)
         np.testing.assert_allclose((scaled**2).sum(1), inside, rtol=1e-9)
         loglik = -0.5 * (3 * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1] + inside)
         assert loglik.sum() == pytest.approx(dcc.loglik_.iloc[0], abs=1e-8)
 
-    def test_filter_with_the_estimates_gives_the_fit(self, data, dcc):
-        other = DCC().filter(data, dcc.params_)
-        assert other.loglik_.iloc[0] == pytest.approx(dcc.loglik_.iloc[0], abs=1e-8)
-        assert other.bse_.isna().all(axis=None)
-        np.testing.assert_allclose(
-            other.correlations()["correlation"], dcc.correlations()["correlation"], rtol=1e-10
-        )
-
     def test_summary_says_what_the_errors_are(self, dcc):
         text = str(dcc.summary())
         for part in ("DCC(1, 1)", "GARCH(1, 1)", "rho.y0.y1", "all steps", "backcast"):
             assert part in text
-
-    def test_a_file_holds_what_was_fitted(self, data, dcc, tmp_path):
-        dcc.save(tmp_path / "model")
-        read = DCC._restore(*read_file(tmp_path / "model"))
-        pd.testing.assert_frame_equal(read.predict(3, level=90), dcc.predict(3, level=90))
-        pd.testing.assert_frame_equal(read.bse_, dcc.bse_)
-        pd.testing.assert_frame_equal(read.correlations(data), dcc.correlations())
-
-    def test_clone_and_parameters(self, data):
-        model = clone(DCC(order=(1, 2), corrected=True))
-        assert model.get_params()["order"] == (1, 2)
-        assert not hasattr(model, "estimates_")
-
-
-def model_covariances(model, n):
-    """Covariances (T, n, n) from the tidy frame."""
-    values = model.covariances()["covariance"].to_numpy().reshape(-1, n * (n + 1) // 2)
-    whole = np.empty((len(values), n, n))
-    rows, columns = np.triu_indices(n)
-    whole[:, rows, columns] = whole[:, columns, rows] = values
-    return whole
 
 
 class TestConstancy:
@@ -413,14 +361,6 @@ class TestErrors:
         with pytest.raises(ValueError, match=text):
             DCC(**arguments).fit(data)
 
-    def test_of_one_column(self, data):
-        with pytest.raises(ValueError, match="at least two targets"):
-            CCC().fit(data[["y0"]])
-
-    def test_of_one_series_that_cannot_be_fitted(self, data):
-        with pytest.raises(ValueError, match="collinear"):
-            DCC().fit(data.assign(y2=data["y1"] * -2))
-
     @pytest.mark.parametrize(
         ("change", "text"),
         [
@@ -436,16 +376,20 @@ class TestErrors:
         with pytest.raises(ValueError, match=text):
             DCC().filter(data, params)
 
-    def test_of_few_rows(self, data):
-        short = data[["y0", "y1"]].iloc[:10]
-        with pytest.raises(ValueError, match="11 parameters need at least 22 values; there are 10"):
-            DCC().fit(short)
-        with pytest.raises(ValueError, match="407 parameters need at least 814 values"):
-            CCC(order=(200, 1)).fit(data[["y0", "y1"]].iloc[:300])
-
-    def test_of_a_constant_column(self, data):
-        with pytest.raises(ValueError, match=r"'y1': [^.]* is constant\. Drop it\.$"):
-            CCC().fit(data.assign(y1=1.0))
+    @pytest.mark.parametrize(
+        ("model", "change", "text"),
+        [
+            (CCC(), lambda y: y[["y0"]], "at least two targets"),
+            (DCC(), lambda y: y.assign(y2=y["y1"] * -2), "collinear"),
+            (CCC(), lambda y: y.assign(y1=1.0), r"'y1': [^.]* is constant\. Drop it\.$"),
+            (DCC(), lambda y: y.iloc[:10, :2], "11 parameters .* 22 values; there are 10"),
+            (CCC((200, 1)), lambda y: y.iloc[:300, :2], "407 parameters need at least 814 values"),
+        ],
+        ids=["one column", "collinear", "constant", "few rows", "many lags"],
+    )
+    def test_of_data(self, data, model, change, text):
+        with pytest.raises(ValueError, match=text):
+            model.fit(change(data))
 
     def test_of_a_series_that_was_not_fitted(self, data):
         frame = long_of({"good": data[:300], "bad": data[:300].assign(y1=1.0)})

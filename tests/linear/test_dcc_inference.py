@@ -5,23 +5,15 @@ import pytest
 
 from tsrnn.linear._mean import Mean
 from tsrnn.linear.dcc._equations import design_of, equations_at, fit_equations
-from tsrnn.linear.dcc._filter import Walk
 from tsrnn.linear.dcc._fit import fit_correlations
 from tsrnn.linear.dcc._inference import _rho_influences, _second_step, sensitivities
 from tsrnn.linear.dcc._specification import FirstStep, Order
 
+from .references import dcc_returns
 
-def draw(steps=600, n=3, corrected=False, seed=0):
-    """Returns with GARCH variances, of one series."""
-    generator = np.random.default_rng(seed)
-    s = 0.4 + 0.6 * np.eye(n)
-    walk = Walk(s[None], np.array([[0.06]]), np.array([[0.9]]), corrected)
-    z = walk.draw(generator.standard_normal((1, steps, n)))[0]
-    e, h = np.empty_like(z), np.ones(n)
-    for t in range(steps):
-        e[t] = np.sqrt(h) * z[t]
-        h = 0.1 + 0.1 * e[t] ** 2 + 0.8 * h
-    return 0.05 + e
+
+def draw(steps=600, **arguments):
+    return dcc_returns(steps, **arguments).to_numpy()
 
 
 def moved(step, data, params, i, j, size):
@@ -36,7 +28,7 @@ def moved(step, data, params, i, j, size):
 )
 def test_sensitivities_equal_differences(kind, vol, p, q):
     step = FirstStep(Mean(kind), vol, p, q)
-    _, data, _ = design_of(step.mean, [draw(200)])
+    _, data, _ = design_of(step.mean, [draw(steps=200)])
     own = {"garch": [0.1] + [0.1 / p] * p, "gjr": [0.1] + [0.06 / p] * p + [0.08 / p] * p}[vol]
     variance = np.tile(own + [0.7 / q for _ in range(q)], (1, 3, 1))
     params = np.concatenate([data.coefficients, variance], 2)
@@ -65,7 +57,7 @@ def test_sensitivities_equal_differences(kind, vol, p, q):
 
 def test_the_variances_are_those_of_garch():
     step = FirstStep(Mean("constant"), "garch", 1, 1)
-    _, data, _ = design_of(step.mean, [draw(), draw(400, seed=1)])
+    _, data, _ = design_of(step.mean, [draw(), draw(steps=400, seed=1)])
     found = fit_equations(step, data, "backcast", True)
     terms = np.where(data.observed[..., None], np.log(2 * np.pi * found.h) + found.z**2, 0.0)
     np.testing.assert_allclose(-0.5 * terms.sum(1).ravel(), found.estimates.loglik, rtol=1e-12)

@@ -13,13 +13,11 @@ from tsrnn.linear.garch import GARCH
 from tsrnn.linear.garch._density import DENSITIES, Student
 from tsrnn.linear.garch._filter import Past, VarianceState, initial_state
 from tsrnn.linear.garch._forecast import simulate_garch
-from tsrnn.linear.garch._inference import (
-    half_life,
-    second_moment_root,
-    unconditional_variance,
-)
+from tsrnn.linear.garch._inference import half_life, second_moment_root, unconditional_variance
 from tsrnn.linear.garch._specification import Model, UnivariateMean, persistence
 from tsrnn.linear.garch._volatility import VOLATILITIES
+
+from .references import arch_model
 
 DAYS = pd.bdate_range("2015-01-01", periods=900)
 
@@ -42,15 +40,9 @@ def long(returns):
     return pd.concat(parts, ignore_index=True)
 
 
-def oracle_of(model, y):
+def oracle_of(y, model):
     """Arch's model at our estimates."""
-    made = arch.arch_model(
-        y, mean={"constant": "Constant", "zero": "Zero", "ar": "AR"}[model.mean],
-        lags=1 if model.mean == "ar" else 0, vol="EGARCH" if model.vol == "egarch" else "GARCH",
-        p=model.order[0], o=0 if model.vol == "garch" else model.order[0], q=model.order[1],
-        dist=model.distribution, rescale=False,
-    )  # fmt: skip
-    return made.fix(model.params_.iloc[0].to_numpy())
+    return arch_model(y, model.fitted_.family.model).fix(model.params_.iloc[0].to_numpy())
 
 
 @pytest.mark.few("garch-order0", "garch-order1-ar", "gjr-order3")
@@ -60,7 +52,7 @@ def oracle_of(model, y):
 )
 def test_forecasts_equal_those_of_arch(returns, vol, order, mean):
     model = GARCH(order, mean, vol=vol).fit(returns)
-    oracle = oracle_of(model, returns).forecast(horizon=7)
+    oracle = oracle_of(returns, model).forecast(horizon=7)
     np.testing.assert_allclose(model.predict(7), oracle.mean.iloc[-1], rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(model.predict_variance(7), oracle.residual_variance.iloc[-1])
     # arch's `variance` is that of the forecast error, which analytic intervals are made of.
@@ -72,7 +64,7 @@ def test_forecasts_equal_those_of_arch(returns, vol, order, mean):
 
 def test_one_step_of_an_egarch_equals_that_of_arch(returns):
     model = GARCH(vol="egarch", distribution="t").fit(returns)
-    oracle = oracle_of(model, returns)
+    oracle = oracle_of(returns, model)
     expected = oracle.forecast(horizon=1).variance.iloc[-1]
     np.testing.assert_allclose(model.predict_variance(1), expected)
     np.testing.assert_allclose(model.loglik_, oracle.loglikelihood, atol=1e-9)
@@ -92,7 +84,7 @@ def test_simulated_variances_converge_to_the_analytic_ones(returns):
 def test_simulated_variances_of_an_egarch_converge_to_those_of_arch(returns):
     model = GARCH(vol="egarch", n_simulations=100_000, random_state=0).fit(returns)
     draw = np.random.default_rng(0).standard_normal
-    expected = oracle_of(model, returns).forecast(
+    expected = oracle_of(returns, model).forecast(
         horizon=4, method="simulation", simulations=100_000, rng=draw
     )
     np.testing.assert_allclose(model.predict_variance(4), expected.variance.iloc[-1], rtol=0.01)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import arch
 import numpy as np
 import pytest
 
@@ -16,6 +15,8 @@ from tsrnn.linear.garch._inference import resting_variance
 from tsrnn.linear.garch._prepare import Sample
 from tsrnn.linear.garch._specification import Model, UnivariateMean
 from tsrnn.linear.garch._volatility import VOLATILITIES
+
+from .references import arch_model
 
 MARKS = Path(__file__).parents[2].parent / "shared/data/finance/dem2gbp.csv.gz"
 TRUE = {
@@ -46,13 +47,7 @@ def fitted(model, y, initial="backcast", stationary=True):
 
 
 def arch_fit(y, model):
-    leverage = model.p if len(model.vol.coefficients) == 2 else 0
-    oracle = arch.arch_model(
-        y, mean="AR" if model.mean.lags else "Constant", lags=list(model.mean.lags) or 0,
-        vol="EGARCH" if model.vol.log else "GARCH", p=model.p, o=leverage, q=model.q,
-        power=2 * (model.vol.power or 1), dist=model.density.name, rescale=False,
-    )  # fmt: skip
-    return oracle.fit(disp="off", show_warning=False, tol=1e-10)
+    return arch_model(y, model).fit(disp="off", show_warning=False, tol=1e-10)
 
 
 @pytest.mark.skipif(not MARKS.exists(), reason="needs the returns of Bollerslev and Ghysels")

@@ -2,7 +2,6 @@
 
 import math
 
-import arch
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,6 +19,8 @@ from tsrnn.linear.garch._prepare import presample_of, sample_of, spread_of, to_u
 from tsrnn.linear.garch._specification import Model, UnivariateMean
 from tsrnn.linear.garch._start import mean_start
 from tsrnn.linear.garch._volatility import VOLATILITIES
+
+from .references import arch_model
 
 MEANS = {
     "Zero": UnivariateMean(False),
@@ -51,16 +52,6 @@ def params_of(model, scale=1.0):
     return np.array([*mean, omega, *spread, *[NU] * len(model.density.names)])
 
 
-def arch_model(y, model, mean):
-    lags = list(model.mean.lags) if mean == "AR" else 0
-    leverage = model.p if len(model.vol.coefficients) == 2 else 0
-    return arch.arch_model(
-        y, mean=mean, lags=lags, vol="EGARCH" if model.vol.log else "GARCH",
-        p=model.p, o=leverage, q=model.q, power=2 * (model.vol.power or 1),
-        dist=model.density.name, rescale=False,
-    )  # fmt: skip
-
-
 def series(n=300, seed=0, scale=1.0):
     generator = np.random.default_rng(seed)
     return math.sqrt(scale) * generator.standard_t(6, n) * np.exp(0.2 * np.sin(np.arange(n) / 20))
@@ -83,7 +74,7 @@ def test_likelihood_equals_that_of_arch(vol, density, mean, order):
     matrix, offset = to_user(model, sample.centre, sample.scale)
     inside = np.linalg.solve(matrix, (params - offset)[..., None])[..., 0]
     loglik = likelihood.values(inside, whole) - sample.n_obs * np.log(sample.scale)
-    oracle = arch_model(y, model, mean).fix(params)
+    oracle = arch_model(y, model).fix(params)
     np.testing.assert_allclose(loglik[0], oracle.loglikelihood, rtol=0, atol=1e-9)
     before = presample.fixed * sample.scale**2
     e, h = filter_garch(model, params[None], Past(before), y[None], lengths)
@@ -96,7 +87,7 @@ def test_names_are_those_of_arch():
     for vol in VOLATILITIES:
         for density in DENSITIES:
             model = model_of(vol, density, MEANS["AR"], 2, 1)
-            oracle = arch_model(y, model, "AR").fix(params_of(model))
+            oracle = arch_model(y, model).fix(params_of(model))
             assert list(model.names) == list(oracle.params.index)
 
 

@@ -5,7 +5,6 @@ import math
 from dataclasses import replace
 from typing import ClassVar
 
-import arch
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,6 +25,8 @@ from tsrnn.linear.garch._inference import (
 )
 from tsrnn.linear.garch._specification import Model, UnivariateMean, box, persistence
 from tsrnn.linear.garch._volatility import VOLATILITIES
+
+from .references import arch_model
 
 TRUE = [0.05, 0.05, 0.1, 0.85]
 INTEGRATED = [0.02, 0.15, 0.1, 0.87]
@@ -72,15 +73,6 @@ class TestKinks:
         assert errors.median() == pytest.approx(fits.params_["mu"].std(), rel=0.12)
 
 
-def arch_model(y, model):
-    return arch.arch_model(
-        y, mean={"constant": "Constant", "zero": "Zero", "ar": "AR"}[model.mean],
-        lags=1 if model.mean == "ar" else 0, p=model.order[0],
-        o=model.order[0] if model.vol == "tgarch" else 0, q=model.order[1], power=1.0,
-        dist=model.distribution, rescale=False,
-    )  # fmt: skip
-
-
 @pytest.mark.few("normal-order0", "t-order1")
 @pytest.mark.parametrize("mean", ["constant", "zero", "ar"])
 @pytest.mark.parametrize("order", [(1, 1), (2, 1), (1, 2), (1, 0)])
@@ -92,7 +84,7 @@ def test_log_likelihood_and_volatilities_are_those_of_arch(returns, distribution
     params += [0.08, *(0.06 * np.array(shares[p])), *(0.1 * np.array(shares[p]))]
     params += [*(0.8 * np.array(shares[q])), *[7.0] * (distribution == "t")]
     model.filter(returns, params)
-    oracle = arch_model(returns.rename("y"), model).fix(params)
+    oracle = arch_model(returns.rename("y"), model.fitted_.family.model).fix(params)
     assert model.loglik_.iloc[0] == pytest.approx(oracle.loglikelihood, rel=1e-10)
     np.testing.assert_allclose(
         model.conditional_volatility(), oracle.conditional_volatility, rtol=1e-10
@@ -104,7 +96,7 @@ def test_log_likelihood_and_volatilities_are_those_of_arch(returns, distribution
 @pytest.mark.parametrize("mean", ["zero", "constant"])
 def test_estimates_and_standard_errors_are_those_of_arch(returns, mean, vol):
     model = GARCH(vol=vol, mean=mean, cov_type="arch-robust").fit(returns)
-    oracle = arch_model(returns, model).fit(disp="off", tol=1e-12)
+    oracle = arch_model(returns, model.fitted_.family.model).fit(disp="off", tol=1e-12)
     np.testing.assert_allclose(model.loglik_, oracle.loglikelihood, rtol=1e-12)
     np.testing.assert_allclose(model.params_.iloc[0], oracle.params, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(model.bse_.iloc[0], oracle.std_err, rtol=3e-4)
@@ -112,7 +104,7 @@ def test_estimates_and_standard_errors_are_those_of_arch(returns, mean, vol):
 
 def test_simulated_forecasts_converge_to_those_of_arch(returns):
     model = GARCH(vol="tgarch", n_simulations=100_000, random_state=0).fit(returns)
-    oracle = arch_model(returns, model).fix(model.params_.iloc[0].to_numpy())
+    oracle = arch_model(returns, model.fitted_.family.model).fix(model.params_.iloc[0].to_numpy())
     draw = np.random.default_rng(0).standard_normal
     ahead = oracle.forecast(horizon=5, method="simulation", simulations=100_000, rng=draw)
     expected = ahead.variance.iloc[-1].to_numpy()

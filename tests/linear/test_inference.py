@@ -207,19 +207,6 @@ class TestTests:
         assert np.isnan(touched.statistic).tolist() == [False, False, True]
         assert np.isfinite(other.statistic).all()
 
-    @pytest.mark.parametrize(
-        ("R", "message"),
-        [
-            (np.ones((1, 3)), r"must have shape \(J, 4\).*got \(1, 3\)"),
-            (np.ones((2, 4)), "the 2 restrictions must be independent; their rank is 1"),
-        ],
-    )
-    def test_wald_refuses(self, estimates, R, message):
-        with pytest.raises(ValueError, match=message):
-            linear_restrictions_test(
-                estimates.params, covariance(estimates, "opg"), R, np.zeros(len(R))
-            )
-
     def test_likelihood_ratio_is_that_of_statsmodels(self, ols_estimates, estimates, oracles, y, X):
         smaller = ols_estimates(y, X[:, :2])
         made = likelihood_ratio_test(smaller, estimates)
@@ -229,13 +216,6 @@ class TestTests:
             assert df == made.df
             assert made.statistic[i] == pytest.approx(statistic, rel=1e-8, abs=1e-9)
             assert made.p_value[i] == pytest.approx(p, rel=1e-8)
-
-    def test_likelihood_ratio_refuses(self, ols_estimates, estimates, y, X):
-        smaller = ols_estimates(y, X[:, :2])
-        with pytest.raises(ValueError, match="must have more parameters"):
-            likelihood_ratio_test(estimates, smaller)
-        with pytest.raises(ValueError, match="Neither is nested in the other; compare them by aic"):
-            likelihood_ratio_test(estimates, estimates)
 
 
 class TestDeltaMethod:

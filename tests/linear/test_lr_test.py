@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import chi2
 from sklearn.base import clone
 
-import tsrnn
 from tsrnn.linear import ARMA, CCC, DCC, GARCH, VARMA, VECMGARCH
 
 
@@ -180,13 +179,6 @@ def test_a_negative_statistic_is_an_error_or_costs_its_unit_alone():
     loglik[:] = smaller.estimates_.loglik - 0.5
     with pytest.raises(ValueError, match="'y0' is -1, below zero: .* larger n_starts"):
         larger.lr_test(smaller)
-
-
-def test_the_digest_of_the_data_is_in_the_file(tmp_path):
-    larger, smaller = GARCH(vol="gjr").fit(ONE), GARCH().fit(ONE)
-    expected = larger.lr_test(smaller)
-    smaller.save(tmp_path / "smaller")
-    pd.testing.assert_frame_equal(larger.lr_test(tsrnn.load(tmp_path / "smaller")), expected)
 
 
 def test_cointegrating_vectors_that_both_models_hold_are_no_boundary():

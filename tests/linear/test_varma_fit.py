@@ -191,13 +191,6 @@ def test_a_bad_unit_says_why_and_costs_no_other(words, order):
     np.testing.assert_allclose(both.params[0], alone.params[0], rtol=1e-5, atol=1e-7)
 
 
-def test_the_conditional_likelihood_refuses_missing_values():
-    y = simulated(70)
-    y[5, 1] = np.nan
-    with pytest.raises(ValueError, match="likelihood='exact'"):
-        fitted(y, 1, 1, exact=False)
-
-
 def test_hankel_singular_value_of_a_scalar_model_in_closed_form():
     shape, phi, theta = Shape(1, 1, 1, "n", 0, exact=True), 0.7, -0.3
     one = np.ones((1, 1, 1))

@@ -224,41 +224,6 @@ def test_sandwiches_are_kronecker_products(n, seed):
     np.testing.assert_array_equal(unvech(vech(X)), X)
 
 
-def test_one_series_is_garch():
-    """The likelihood of arch with the mean square as backcast."""
-    arch = pytest.importorskip("arch")
-    y = np.random.default_rng(3).standard_t(6, 500)
-    omega, alpha, beta = 0.1, 0.08, 0.85
-    model = arch.arch_model(y, mean="Zero", rescale=False)
-    backcast = np.mean(y**2)
-    sigma2 = model.volatility.compute_variance(
-        np.array([omega, alpha, beta]), y, np.empty(500), backcast, np.tile([0.0, np.inf], (500, 1))
-    )
-    expected_value = -0.5 * np.sum(np.log(2 * np.pi * sigma2) + y**2 / sigma2)
-    sample = Sample(y[:, None], np.zeros((500, 0)), np.array([backcast]))
-    params = np.array([omega, alpha, beta])
-    for kind in ("scalar", "diagonal", "full"):
-        value = value_of(natural(kind, 1, 1, 1, False), sample, params)
-        assert abs(value - expected_value) < 1e-9
-
-
-def test_order_of_the_series_does_not_matter():
-    n, order = 3, [2, 0, 1]
-    sample = sample_of(n)
-    structure = factors("bekk", n, 1, 1, True)
-    params = params_of(structure, sample)
-    value = value_of(structure, sample, params)
-    B, A, G = np.split(params, np.cumsum([sample.n_mean, n * n]))
-    moved = [B.reshape(n, -1)[order], *(M.reshape(n, n)[order][:, order] for M in (A, G))]
-    turned = Sample(
-        sample.response[:, order],
-        sample.regressors,
-        vech(unvech(sample.presample)[order][:, order]),
-    )
-    again = np.concatenate([part.ravel() for part in moved])
-    assert abs(value_of(structure, turned, again) - value) < 1e-10
-
-
 @pytest.mark.parametrize("kind", STRUCTURES)
 def test_names_are_as_many_as_parameters(kind):
     for coordinates in (factors, natural):
@@ -269,10 +234,3 @@ def test_names_are_as_many_as_parameters(kind):
         "C[1,1]", "C[2,1]", "C[2,2]", "A1[1,1]", "A1[1,2]", "A1[2,1]", "A1[2,2]",
         "G1[1,1]", "G1[1,2]", "G1[2,1]", "G1[2,2]",
     )  # fmt: skip
-
-
-def test_an_indefinite_covariance_has_no_likelihood():
-    structure = natural("scalar", 2, 1, 1, False)
-    sample = sample_of(2, r=0)
-    params = np.array([1.0, 2.0, 1.0, 0.0, 0.0])
-    assert forward(structure, sample, params).density() is None

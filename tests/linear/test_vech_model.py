@@ -4,13 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import ndtri
-from sklearn.base import clone
 
 from tsrnn.contract import read_file
 from tsrnn.linear._mean import paths
 from tsrnn.linear.vech import VECMGARCH
 from tsrnn.linear.vech._filter import CovarianceState, advance_vech, forecast_vech
 from tsrnn.linear.vech._structure import unvech, vech
+
+from .references import long_of, matrices_of
 
 OPTIONS = {"random_state": 0, "n_starts": 1}
 
@@ -36,14 +37,6 @@ def model(frame):
     return VECMGARCH(mean="var", **OPTIONS).fit(frame)
 
 
-def matrices(tidy, name, n=2):
-    rows, columns = np.triu_indices(n)
-    values = tidy[name].to_numpy().reshape(-1, len(rows))
-    full = np.empty((len(values), n, n))
-    full[:, rows, columns] = full[:, columns, rows] = values
-    return full
-
-
 def test_summary_and_frames(model, frame):
     text = str(model.summary())
     for words in ("BEKK(1, 1), var mean", "A1[1,2]", "L1.b.a", "Spectral radius", "agree"):
@@ -60,7 +53,7 @@ def test_summary_and_frames(model, frame):
 
 
 def test_covariances_are_those_of_the_recursion(model, frame):
-    H = matrices(model.covariances(), "covariance")
+    H = matrices_of(model.covariances(), "covariance", 2)
     e = model.residuals().to_numpy()[1:]
     C, A, G = np.zeros((2, 2)), *model.params_.to_numpy()[0, -8:].reshape(2, 2, 2)
     C[np.tril_indices(2)] = model.params_.to_numpy()[0, -11:-8]
@@ -84,12 +77,12 @@ def test_forecasts_are_those_of_the_recursions(model, frame):
     p = model.params_.to_numpy()[0]
     intercept, lag = p[[0, 3]], p[[1, 2, 4, 5]].reshape(2, 2)
     parts = model.coefficients()
-    H = matrices(model.predict_covariances(4), "covariance")
+    H = matrices_of(model.predict_covariances(4), "covariance", 2)
     last_e = model.residuals().to_numpy()[-1]
-    h = vech(matrices(model.covariances(), "covariance")[-1])
+    h = vech(matrices_of(model.covariances(), "covariance", 2)[-1])
     x, y, error = vech(np.outer(last_e, last_e)), frame.to_numpy()[-1], np.zeros((2, 2))
     found = model.predict(4, level=[80])
-    total = matrices(model.predict_covariances(4, of="forecast"), "covariance")
+    total = matrices_of(model.predict_covariances(4, of="forecast"), "covariance", 2)
     diagonal = np.diagonal(total, axis1=1, axis2=2)
     np.testing.assert_allclose(model.predict_variance(4, of="forecast"), diagonal, rtol=1e-12)
     for k in range(4):
@@ -131,16 +124,9 @@ def test_update_is_running_over_all_rows(frame):
     pd.testing.assert_frame_equal(model.predict(3, level=90), whole, rtol=1e-9)
 
 
-def test_filter_gives_the_same_state(model, frame):
-    again = VECMGARCH(mean="var", **OPTIONS).filter(frame, model.params_)
-    pd.testing.assert_frame_equal(again.predict(3, level=90), model.predict(3, level=90))
-    np.testing.assert_allclose(again.loglik_, model.loglik_, rtol=1e-12)
-    assert again.bse_.isna().all(axis=None)
-
-
 def test_volatility_response_is_the_change_of_the_forecast(model):
     shock = np.array([2.0, -1.0])
-    found = matrices(model.volatility_response(shock, 3), "response")
+    found = matrices_of(model.volatility_response(shock, 3), "response", 2)
     one = model.fitted_.family.model(*model.fitted_.unit(0))
     state = CovarianceState(**{name: array[0] for name, array in model.state_.arrays.items()})
     before = forecast_vech(
@@ -152,14 +138,12 @@ def test_volatility_response_is_the_change_of_the_forecast(model):
         type(one)(*(a[None] for a in one)), CovarianceState(*(a[None] for a in after)), 3
     )
     np.testing.assert_allclose(found, moved.covariance[0] - before.covariance[0, 1:], atol=1e-10)
-    with pytest.raises(ValueError, match="shock must be 2 finite numbers"):
-        model.volatility_response([1.0])
 
 
 def test_the_layer_of_linear_units_runs_the_same_recursion(model):
     torch = pytest.importorskip("torch")
     e = model.residuals().to_numpy()[1:]
-    H = vech(matrices(model.covariances(), "covariance"))
+    H = vech(matrices_of(model.covariances(), "covariance", 2))
     x = torch.from_numpy(vech(e[:, :, None] * e[:, None]))[None]
     start = torch.from_numpy(H[:1])[None]
     with torch.no_grad():
@@ -196,9 +180,7 @@ def panel():
     good, other = frame_of(300, seed=1), frame_of(260, seed=2, scale=1e-3)
     bad = good.assign(b=2 * good["a"])
     parts = {"x": good, "bad": bad, "z": other}
-    return pd.concat(
-        [part.rename_axis("ds").reset_index().assign(unique_id=name)
-         for name, part in parts.items()], ignore_index=True)  # fmt: skip
+    return long_of(parts)
 
 
 def test_a_panel_is_fitted_series_by_series(panel):
@@ -260,12 +242,6 @@ def test_saved_and_loaded(frame, tmp_path):
         pd.testing.assert_frame_equal(again.predict(3, level=90), model.predict(3, level=90))
         pd.testing.assert_frame_equal(again.bse_, model.bse_)
         assert again.agreement_.equals(model.agreement_)
-
-
-def test_settings_are_kept_and_cloned():
-    model = VECMGARCH((2, 1), structure="full", n_starts=5)
-    assert clone(model).get_params() == model.get_params()
-    assert not hasattr(model, "state_")
 
 
 @pytest.mark.parametrize(

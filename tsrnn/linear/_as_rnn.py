@@ -33,23 +33,14 @@ if TYPE_CHECKING:
 
 
 class Recursion(NamedTuple):
-    """Linear recursion of a fitted unit, and its presample.
-
-    Attributes
-    ----------
-    equation : DifferenceEquation
-    outputs : ndarray of shape (n,), optional
-        Presample value of h, the same at all lags.
-    inputs : ndarray of shape (m,), optional
-        Presample value of x, the same at all lags.
-    start : ndarray of shape (r n,), optional
-        State of the layer, where the presample is not constant.
-    """
+    """Linear recursion of a fitted unit; its presample values are the same at all lags."""
 
     equation: DifferenceEquation
-    outputs: np.ndarray | None = None
-    inputs: np.ndarray | None = None
-    start: np.ndarray | None = None
+    outputs: np.ndarray | None = None  # (n,), presample of h
+    inputs: np.ndarray | None = None  # (m,), presample of x
+    start: np.ndarray | None = (
+        None  # (r n,), state of the layer, where the presample is not constant
+    )
 
 
 class AsRNN:
@@ -141,21 +132,11 @@ def padded(values: np.ndarray, r: int) -> np.ndarray:
 
 
 class DifferenceEquation(NamedTuple):
-    """Coefficients of a linear difference equation.
+    """Coefficients of a linear difference equation."""
 
-    Attributes
-    ----------
-    recurrent : ndarray of shape (r, n, n)
-        M_1, ..., M_r.
-    inputs : ndarray of shape (r, n, m)
-        N_1, ..., N_r.
-    intercept : ndarray of shape (n,)
-        c.
-    """
-
-    recurrent: np.ndarray
-    inputs: np.ndarray
-    intercept: np.ndarray
+    recurrent: np.ndarray  # (r, n, n), M_1, ..., M_r
+    inputs: np.ndarray  # (r, n, m), N_1, ..., N_r
+    intercept: np.ndarray  # (n,), c
 
 
 def layer_of(equation: DifferenceEquation) -> ParaRNN:
@@ -179,28 +160,9 @@ def equation_of(
     r"""Difference equation of an output of a linear layer, in any basis of its state.
 
     With W_h = A and the output C h: :math:`C A^r = M_1 C A^{r-1} + \dots + M_r C`, and the
-    first terms of the response :math:`C A^j W_x` give N.
-
-    Parameters
-    ----------
-    layer : tsrnn.layers.ParaRNN
-        One layer with ``nonlinearity="identity"``.
-    readout : ndarray of shape (n, hidden_size), optional
-        The matrix C; by default it takes the first n outputs.
-    n : int, default 1
-        Number of outputs, where `readout` is not given.
-
-    Returns
-    -------
-    DifferenceEquation
-        Of order r = hidden_size / n.
-
-    Raises
-    ------
-    TypeError
-        If it is no such layer.
-    ValueError
-        If the number of states is no multiple of n, or they cannot be recovered from the outputs.
+    first terms of the response :math:`C A^j W_x` give N. The readout C has shape (n, states), by
+    default it takes the first n outputs; the order r is states / n. A TypeError refuses other
+    layers, a ValueError states that cannot be recovered from the outputs.
     """
     matrix, weights, bias = _weights(layer)
     size = len(matrix)

@@ -64,19 +64,12 @@ from tsrnn.prior import Outliers, check_outliers
 class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
     """Base of the models fitted by maximum likelihood.
 
-    `_family` of a subclass returns the `Family` of models that its arguments describe.
+    `_family` of a subclass returns the `Family` of models that its arguments describe. `cov_type`
+    is one of `KINDS`; all other arguments are those of `CommonArguments`.
 
     Frames of results have a row a unit: an id of a long frame, a column of a wide one. Units are
     numbered series by series, within a series target by target. A parameter on a boundary, not
     identified or imposed has NaN for its standard error, and for tests and intervals.
-
-    Parameters
-    ----------
-    cov_type : {"hessian", "opg", "information", "robust", "bollerslev-wooldridge", \
-            "arch-robust"}
-        Kind of standard errors.
-    **shared
-        All other arguments are those of `CommonArguments`.
     """
 
     offers: ClassVar[frozenset[str]] = frozenset({"sample_paths"})
@@ -91,10 +84,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
     def _family(self, arguments: Arguments, data: FittedData) -> Family:
         """Family at the orders of the arguments, for the columns of the data.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument is not legal.
+        A TypeError or ValueError refuses arguments that are not legal.
         """
 
     def filter(self, df: Any, params: Any) -> Self:
@@ -356,9 +346,9 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         return limited(self.units_, test, restriction, small.estimates)
 
     def _check(self, arguments: Arguments, panel: Panel) -> None:
-        check_kind(arguments.cov_type)
         super()._check(arguments, panel)
-        self._family(arguments, FittedData.of(panel, arguments))
+        family = self._family(arguments, FittedData.of(panel, arguments))
+        check_kind(arguments.cov_type, kinds=family.cov_kinds)
 
     def _fit_panel(
         self, arguments: Arguments, data: FittedData, panel: Panel, params: Any = None
@@ -422,7 +412,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
             partial(self._family, arguments, data), arguments, data, header, arrays, last_times
         )
         with as_saved("params"):
-            check_kind(arguments.cov_type, fitted.estimates)
+            check_kind(arguments.cov_type, fitted.estimates, fitted.family.cov_kinds)
         return fitted, state
 
     def _counts(self, counts: np.ndarray | None) -> np.ndarray:
@@ -461,14 +451,8 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
 class MeanForecaster(LinearForecaster):
     """Base of the models of the mean of one variable.
 
-    Parameters
-    ----------
-    parameter_uncertainty : bool, default True
-        Whether intervals account for the estimation of parameters (`widening`).
-    outliers : {"pulse"} or None
-        "pulse" takes gross errors of single rows as missing (`without_gross_errors`).
-    **shared
-        All other arguments are those of `LinearForecaster`.
+    With `parameter_uncertainty` intervals account for the estimation of parameters (`widening`);
+    ``outliers="pulse"`` takes gross errors of single rows as missing (`without_gross_errors`).
     """
 
     def __init__(

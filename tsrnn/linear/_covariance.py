@@ -11,7 +11,7 @@ import numpy as np
 
 from tsrnn.data import Panel
 from tsrnn.linear._estimates import Derivatives, Estimates
-from tsrnn.linear._family import Arrays, CannotFitError, Units
+from tsrnn.linear._family import Arrays, CannotFitError, Units, of_series, set_series
 from tsrnn.linear._matrices import Forecast, MatrixFamily, Path
 from tsrnn.linear._multivariate import check_long_enough, too_few
 from tsrnn.linear._optimise import Evaluation, Optimum, maximise
@@ -40,13 +40,7 @@ class SerialFamily(MatrixFamily):
     ) -> tuple[np.ndarray, np.ndarray, Arrays]:
         """Run over rows (T, n) of a series that follow a state.
 
-        Returns
-        -------
-        errors : array of shape (T, n)
-        covariances : array of shape (T, n, n)
-            Conditional on earlier rows.
-        state : dict of ndarray
-            State after the last row.
+        Returns errors (T, n), their covariances (T, n, n) given earlier rows, and the last state.
         """
 
     def draw_paths(
@@ -62,26 +56,22 @@ class SerialFamily(MatrixFamily):
             root = np.linalg.cholesky(ahead.covariance[:, 0])
             y[:, t] = ahead.mean[:, 0] + (root @ z[:, t, :, None])[..., 0]
             for j in range(m):
-                before = {name: array[j] for name, array in states.items()}
+                before = of_series(states, j)
                 *_, after = self.run(y[j, t : t + 1], params, constants, before)
-                for name, array in states.items():
-                    array[j] = after[name]
+                set_series(states, j, after)
         return y
 
     def filter(self, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         state = self.empty_state(panel.n_series)
         for i, (*_, after) in self._runs(panel, units):
-            for name, array in state.items():
-                array[i] = after[name]
+            set_series(state, i, after)
         return state
 
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         state = {name: array.copy() for name, array in state.items()}
         for i in units.fitted.tolist():
-            before = {name: array[i] for name, array in state.items()}
-            *_, after = self.run(panel.series(i), *units.unit(i), before)
-            for name, array in state.items():
-                array[i] = after[name]
+            *_, after = self.run(panel.series(i), *units.unit(i), of_series(state, i))
+            set_series(state, i, after)
         return state
 
     def paths(self, panel: Panel, units: Units) -> dict[int, Path]:
@@ -105,9 +95,8 @@ class SerialFamily(MatrixFamily):
     ) -> np.ndarray:
         draws = []
         for i in range(len(units.params)):
-            last = {name: array[i] for name, array in state.items()}
             z = rng.standard_normal((*shape, self.n))
-            draws.append(self.draw_paths(z, *units.unit(i), last))
+            draws.append(self.draw_paths(z, *units.unit(i), of_series(state, i)))
         return np.stack(draws)
 
     def _runs(
@@ -137,17 +126,10 @@ def _announced(method: str, arrays: Arrays, shapes: dict[str, tuple[int, ...]]) 
 
 
 class SeriesSample(NamedTuple):
-    """Rows of one series, and the constants of its likelihood.
+    """Rows of one series, and the constants of its likelihood."""
 
-    Attributes
-    ----------
-    units : integer array of shape (1,)
-    values : array of shape (T, n)
-    constants : dict of ndarray
-    """
-
-    units: np.ndarray
-    values: np.ndarray
+    units: np.ndarray  # (1,)
+    values: np.ndarray  # (T, n)
     constants: Arrays
 
 
@@ -251,8 +233,8 @@ class CovarianceFamily(SerialFamily):
         square = n_series, h, n, n
         result = Forecast(*(np.full(shape, np.nan) for shape in (square[:-1], square, square)))
         for i in units.fitted.tolist():
-            last = {name: array[i] for name, array in state.items()}
-            for whole, part in zip(result, self.ahead(h, *units.unit(i), last), strict=True):
+            expected = self.ahead(h, *units.unit(i), of_series(state, i))
+            for whole, part in zip(result, expected, strict=True):
                 whole[i] = part
         return result
 

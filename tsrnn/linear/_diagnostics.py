@@ -144,22 +144,10 @@ def diagnose(
     Ljung and Box (1978) on the residuals and on their squares (McLeod and Li, 1983), Engle's
     (1982) LM test for ARCH, Jarque and Bera (1980).
 
-    Parameters
-    ----------
-    residuals : sequence of N arrays of shape (T,)
-        NaN where missing; tests of dependence close up the gaps.
-    lags : int, optional
-        Lags m of the tests of dependence. By default min(10, n // 5), and one more than
-        `n_params` where that is more.
-    n_params : int, default 0
-        Autoregressive and moving average parameters estimated: degrees of freedom taken from
-        the Ljung-Box test of the residuals. The test of squares keeps them all, which is right
-        for the residuals of a linear model; for those of a GARCH it is approximate.
-
-    Returns
-    -------
-    array of shape (N, 11)
-        In the order of `COLUMNS`; NaN where residuals are too few or do not vary.
+    Rows (N, 11) are in the order of `COLUMNS`, NaN where residuals are too few or do not vary;
+    tests of dependence close up the gaps of missing residuals. By default m is min(10, n // 5), and
+    one more than the `n_params` ARMA parameters where that is more. These lower the degrees of
+    freedom of the test of residuals alone, as is right for linear models; approximate for a GARCH.
     """
     kept = [unit[np.isfinite(unit)] for unit in residuals]
     counts = np.array([len(unit) for unit in kept], int)

@@ -45,21 +45,13 @@ def deferred(function: Callable[..., dict[str, np.ndarray]], *args: Any) -> dict
 
 
 class Derivatives(NamedTuple):
-    """Log-likelihood of one unit at some parameters.
-
-    Attributes
-    ----------
-    value : float
-    gradient : array of shape (k,)
-    hessian, opg, information : array of shape (k, k)
-        Second derivatives, sum of outer products of scores, expected information.
-    """
+    """Log-likelihood of one unit at some parameters."""
 
     value: float
-    gradient: np.ndarray
-    hessian: np.ndarray
-    opg: np.ndarray
-    information: np.ndarray
+    gradient: np.ndarray  # (k,)
+    hessian: np.ndarray  # (k, k)
+    opg: np.ndarray  # (k, k), sum of outer products of scores
+    information: np.ndarray  # (k, k), expected information
 
 
 class Deferred(SeriesArrays):
@@ -107,50 +99,25 @@ class Estimates(SeriesArrays):
 
     All numbers are in the units of the data. A unit that could not be fitted has NaN in `params`
     and the reason in `messages`. Derivatives may be `Deferred`.
-
-    Parameters
-    ----------
-    names : tuple of str
-        The k parameters, spelled as in statsmodels (means) and arch (volatilities).
-    params : array of shape (N, k)
-    loglik : array of shape (N,)
-    n_obs : array of shape (N,)
-        Observations in the likelihood, missing ones not counted.
-    gradient : array of shape (N, k)
-        Gradient of the log-likelihood at `params`.
-    hessian : array of shape (N, k, k)
-        Exact second derivative of the log-likelihood.
-    opg : array of shape (N, k, k)
-        Sum over time of outer products of the scores.
-    information : array of shape (N, k, k) or None
-        Expected (Fisher) information; None if the model lacks it.
-    iterations : integer array of shape (N,)
-    converged : boolean array of shape (N,)
-    fixed : boolean array of shape (N, k)
-        On the boundary, not identified or imposed: no standard error, no t-value.
-    messages : tuple of N tuples of str
-        Warnings in words.
-    starts, agreement : integer array of shape (N,) or None
-        Starting values tried, and how many ended near the highest log-likelihood.
-    n_params : integer array of shape (N,) or None
-        Number of estimated parameters by unit, if units differ.
     """
 
-    names: tuple[str, ...]
-    params: np.ndarray
-    loglik: np.ndarray
-    n_obs: np.ndarray
-    gradient: np.ndarray
-    hessian: np.ndarray
-    opg: np.ndarray
-    information: np.ndarray | None
-    iterations: np.ndarray
-    converged: np.ndarray
-    fixed: np.ndarray
-    messages: tuple[tuple[str, ...], ...]
-    starts: np.ndarray | None = None
-    agreement: np.ndarray | None = None
-    n_params: np.ndarray | None = None
+    names: tuple[str, ...]  # spelled as in statsmodels (means) and arch (volatilities)
+    params: np.ndarray  # (N, k)
+    loglik: np.ndarray  # (N,)
+    n_obs: np.ndarray  # (N,), observations in the likelihood, missing ones not counted
+    gradient: np.ndarray  # (N, k), of the log-likelihood
+    hessian: np.ndarray  # (N, k, k), exact
+    opg: np.ndarray  # (N, k, k), sum over time of outer products of the scores
+    information: np.ndarray | None  # (N, k, k), expected information; None if the model lacks it
+    iterations: np.ndarray  # (N,)
+    converged: np.ndarray  # (N,)
+    fixed: np.ndarray  # (N, k), on the boundary, not identified or imposed: no standard error
+    messages: tuple[tuple[str, ...], ...]  # warnings by unit
+    starts: np.ndarray | None = None  # (N,), starting values tried
+    agreement: np.ndarray | None = (
+        None  # (N,), how many of them ended near the highest log-likelihood
+    )
+    n_params: np.ndarray | None = None  # (N,), estimated parameters, if units differ
 
     @classmethod
     def empty(cls, names: tuple[str, ...]) -> Estimates:

@@ -16,9 +16,20 @@ from tsrnn.layers import ParaRNN
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._hypotheses import Restriction
-from tsrnn.linear._inference import covariance
+from tsrnn.linear._inference import KINDS, covariance
 
 Arrays = dict[str, np.ndarray]
+
+
+def of_series(arrays: Arrays, series: np.ndarray | int) -> Arrays:
+    """Select series, the first axis of the arrays of a state."""
+    return {name: array[series] for name, array in arrays.items()}
+
+
+def set_series(arrays: Arrays, series: np.ndarray | int, new: Arrays) -> None:
+    """Replace series of a state in place."""
+    for name, array in arrays.items():
+        array[series] = new[name]
 
 
 def all_given(
@@ -35,18 +46,10 @@ def all_given(
 
 @dataclass(frozen=True, eq=False)
 class Units(SeriesArrays):
-    """Parameters of units, and the constants of their likelihoods.
+    """Parameters of units, NaN if a unit was not fitted, and constants of their likelihoods."""
 
-    Attributes
-    ----------
-    params : ndarray of shape (N, k)
-        NaN for a unit that could not be fitted.
-    constants : dict of ndarray
-        By name, such as presample variances; N is the first axis.
-    """
-
-    params: np.ndarray
-    constants: Arrays
+    params: np.ndarray  # (N, k)
+    constants: Arrays  # by name, such as presample variances; N is the first axis
 
     @property
     def fitted(self) -> np.ndarray:
@@ -55,24 +58,15 @@ class Units(SeriesArrays):
 
     def unit(self, i: int) -> tuple[np.ndarray, Arrays]:
         """Parameters (k,) and constants of one unit."""
-        return self.params[i], {name: array[i] for name, array in self.constants.items()}
+        return self.params[i], of_series(self.constants, i)
 
 
 class Ahead(NamedTuple):
-    """Rows to be forecast.
-
-    Attributes
-    ----------
-    h : int
-    steps : ndarray of shape (S,)
-        Steps from the first row fitted to, to the first row ahead.
-    exog : ndarray of shape (S, h, n) or None
-        Exogenous columns, in the order of those fitted to.
-    """
+    """Rows to be forecast."""
 
     h: int
-    steps: np.ndarray
-    exog: np.ndarray | None
+    steps: np.ndarray  # (S,), from the first row fitted to, to the first row ahead
+    exog: np.ndarray | None  # (S, h, n), exogenous columns in the order of those fitted to
 
 
 class CannotFitError(ValueError):
@@ -90,6 +84,7 @@ class Family(ABC):
     """
 
     multivariate: ClassVar[bool] = False  # whether all targets of a series are one unit
+    cov_kinds: ClassVar[tuple[str, ...]] = KINDS  # kinds of standard errors
     filters_at_fit: ClassVar[bool] = False  # whether a fit asks for the state after the last row
     guarantee: ClassVar[str] = (
         "Asymptotic, the parameters taken as known. Holds if the model is right and its "
@@ -235,8 +230,8 @@ class Family(ABC):
 
     @classmethod
     def outputs_of(cls, layer: ParaRNN) -> int:
-        """Number n of outputs of the recursion in a layer."""
-        return 1
+        """Number n of outputs of the recursion in a layer; by default it has n inputs, too."""
+        return int(layer.input_size) if cls.multivariate else 1
 
 
 def normal_forecasts(mean: np.ndarray, variance: np.ndarray, levels: list[float]) -> Arrays:

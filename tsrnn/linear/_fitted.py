@@ -56,12 +56,8 @@ def estimate(
     """Fit a family to the units of a panel, or evaluate its likelihood at given parameters (N, k).
 
     Returns estimates of all N units, NaN with a reason where a fit failed, and the constants that
-    their likelihood takes as known, by name with N as the first axis.
-
-    Raises
-    ------
-    ValueError
-        If no unit could be fitted.
+    their likelihood takes as known, by name with N as the first axis. A ValueError says that no
+    unit could be fitted.
     """
     n_units = panel.n_series * (1 if family.multivariate else panel.values.shape[1])
     reasons: dict[int, str] = {}
@@ -144,22 +140,12 @@ def estimate_each(
 
 @dataclass(frozen=True, eq=False)
 class LinearState(SeriesArrays):
-    """State of every series after its last row.
+    """State of every series after its last row."""
 
-    Attributes
-    ----------
-    ids : pandas.Index of shape (S,)
-    last_times : ndarray of shape (S,)
-    target_scale : ndarray of shape (S, C)
-        Standard deviation of each target in the data fitted to.
-    arrays : dict of ndarray
-        By name, S the first axis.
-    """
-
-    ids: pd.Index
-    last_times: np.ndarray
-    target_scale: np.ndarray
-    arrays: dict[str, np.ndarray]
+    ids: pd.Index  # (S,)
+    last_times: np.ndarray  # (S,)
+    target_scale: np.ndarray  # (S, C), standard deviation of each target in the data fitted to
+    arrays: dict[str, np.ndarray]  # by name, S the first axis
 
 
 class StateAfter(LinearState):
@@ -199,36 +185,17 @@ class StateAfter(LinearState):
 
 @dataclass(frozen=True, eq=False)
 class FittedLinear(ClassicalModel[LinearState]):
-    """Fitted linear model: a family, its estimates, and the constants of its likelihood.
-
-    Attributes
-    ----------
-    arguments : Arguments
-    data : FittedData
-    horizon : int
-    family : Family
-    estimates : Estimates of N units
-    constants : dict of ndarray
-        By name, N the first axis.
-    sample : ndarray of shape (2, S)
-        First and last times of the series fitted to.
-    saved_digest : dict of str to str or None
-        The `digest` read from a file.
-    panel : Panel or None
-        The data fitted to, without gross errors that were skipped; files do not hold them.
-    outliers : Outliers
-        Outliers of the data fitted to, if the arguments ask for them.
-    """
+    """Fitted linear model: a family, its estimates, and the constants of its likelihood."""
 
     arguments: Arguments
     data: FittedData
     horizon: int
     family: Family
     estimates: Estimates
-    constants: Arrays
-    sample: np.ndarray
-    saved_digest: dict[str, str] | None
-    panel: Panel | None
+    constants: Arrays  # by name, N the first axis
+    sample: np.ndarray  # (2, S), first and last times of the series fitted to
+    saved_digest: dict[str, str] | None  # the `digest` read from a file
+    panel: Panel | None  # data fitted to, without gross errors; files do not hold them
     outliers: Outliers = field(default_factory=Outliers.none, kw_only=True)
 
     @classmethod
@@ -245,10 +212,7 @@ class FittedLinear(ClassicalModel[LinearState]):
     ) -> FittedLinear:
         """Fitted model of a panel from the estimates of its units; warn of failed units.
 
-        Raises
-        ------
-        ValueError
-            If the model lacks the kind of standard errors asked for.
+        A ValueError refuses a kind of standard errors that the model lacks.
         """
         check_kind(arguments.cov_type, estimates)
         n, lost = len(estimates.params), np.flatnonzero(~estimates.fitted)
@@ -311,9 +275,13 @@ class FittedLinear(ClassicalModel[LinearState]):
 
     def units_of(self, ids: pd.Index) -> Units:
         """Parameters and constants of the series with these ids."""
-        series = self.data.series_of(ids, self.arguments.class_name)
-        numbers = (series[:, None] * self.n_units + np.arange(self.n_units)).ravel()
+        numbers = self._unit_numbers(ids).ravel()
         return Units(self.estimates.params, self.constants).select(numbers)
+
+    def _unit_numbers(self, ids: pd.Index) -> np.ndarray:
+        """Numbers (S, units) of the units of the series with these ids."""
+        series = self.data.series_of(ids, self.arguments.class_name)
+        return series[:, None] * self.n_units + np.arange(self.n_units)
 
     def filter(self, panel: Panel) -> LinearState:
         return self.state_after(self.without_errors(panel))
@@ -401,8 +369,7 @@ class FittedLinear(ClassicalModel[LinearState]):
         else:
             # A variance that already counts degrees of freedom is not corrected twice.
             error = np.maximum(error / self.family.variance_correction(self.constants), 1.0)
-        numbers = self.data.series_of(ids, self.arguments.class_name)[:, None] * self.n_units
-        numbers = numbers + np.arange(self.n_units)
+        numbers = self._unit_numbers(ids)
         return degrees[numbers], error[numbers]
 
     def variances(self, state: LinearState, h: int, **options: Any) -> np.ndarray:
@@ -418,6 +385,7 @@ class FittedLinear(ClassicalModel[LinearState]):
     def covariance(self, cov_type: str | None = None) -> np.ndarray:
         """Covariance (N, k, k) of the parameters, of the kind of the arguments by default."""
         kind = self.arguments.cov_type if cov_type is None else cov_type
+        check_kind(kind, self.estimates, self.family.cov_kinds)
         return self.family.covariance(self.estimates, self.constants, kind)
 
     def unit(self, i: int) -> tuple[np.ndarray, Arrays]:
@@ -507,10 +475,7 @@ class FittedLinear(ClassicalModel[LinearState]):
         check_arrays(
             {name: array for name, array in arrays.items() if name not in state},
             estimates_shapes(n_units, k)
-            | {
-                "sample": ("int64", (2, n_series)),
-                _SCALE: ("float64", (n_series, data.n_targets)),
-            },
+            | {"sample": ("int64", (2, n_series)), _SCALE: ("float64", (n_series, data.n_targets))},
             may_lack=[_ESTIMATES + name for name in ("information", *_MAY_LACK)],
         )
         check_arrays(

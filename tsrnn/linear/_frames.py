@@ -30,12 +30,7 @@ def by_parameter(
 def given_params(params: Any, index: pd.Index, names: Sequence[str]) -> np.ndarray:
     """Read parameters (N, k) of a user: by unit and name, or one set for all units.
 
-    Rows of other units are ignored.
-
-    Raises
-    ------
-    ValueError
-        If some are missing, unknown or not finite.
+    Rows of other units are ignored; missing, unknown and infinite parameters are refused.
     """
     n, k = len(index), len(names)
     if isinstance(params, pd.DataFrame):

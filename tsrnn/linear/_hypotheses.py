@@ -57,27 +57,17 @@ def restriction_values(values: Any, n: int) -> np.ndarray:
 
 
 class Restriction(NamedTuple):
-    """Restriction of a larger model to a smaller one, and the limit of its likelihood ratio.
+    """Restriction of a larger model to a smaller one, and the limit of its likelihood ratio."""
 
-    Attributes
-    ----------
-    boundary : int
-        Number of parameters restricted to a boundary of the parameter space.
-    reason : str
-        Reason why no limit is known; empty if one is.
-    joint : bool
-        Whether all parameters maximise the likelihood jointly, so that the ratio is not negative.
-    reached : boolean array of shape (N,), optional
-        Units where the larger model's estimates satisfy the restriction.
-    known : tuple of str
-        Parameters that both likelihoods take as known from an earlier step.
-    """
-
-    boundary: int = 0
-    reason: str = ""
-    joint: bool = True
-    reached: np.ndarray | None = None
-    known: tuple[str, ...] = ()
+    boundary: int = 0  # parameters restricted to a boundary of the parameter space
+    reason: str = ""  # why no limit is known; empty if one is
+    joint: bool = True  # all parameters maximise one likelihood: the ratio is not negative
+    reached: np.ndarray | None = (
+        None  # (N,), units where the larger model's estimates satisfy the restriction
+    )
+    known: tuple[
+        str, ...
+    ] = ()  # parameters that both likelihoods take as known from an earlier step
 
 
 COMMON_FACTORS = (

@@ -15,14 +15,7 @@ from tsrnn.contract import check_levels, choice
 from tsrnn.data import quote
 from tsrnn.linear._estimates import Estimates
 
-KINDS = (
-    "hessian",
-    "opg",
-    "information",
-    "robust",
-    "bollerslev-wooldridge",
-    "arch-robust",
-)
+KINDS = ("hessian", "opg", "information", "robust", "bollerslev-wooldridge", "arch-robust")
 DESCRIPTIONS = {
     "hessian": "inverse of minus the Hessian",
     "opg": "inverse of the outer product of the scores",
@@ -36,7 +29,7 @@ SINGULAR = 1e-12
 
 
 def covariance(estimates: Estimates, kind: str) -> np.ndarray:
-    r"""Covariance matrices of the estimated parameters.
+    r"""Covariance matrices (N, k, k) of the estimated parameters.
 
     With the Hessian :math:`H`, the sum of outer products of scores :math:`B` and the expected
     information :math:`I`, each reduced to the parameters that are not fixed:
@@ -51,21 +44,8 @@ def covariance(estimates: Estimates, kind: str) -> np.ndarray:
                               g the gradient: what the package arch reports
     ========================= =======================================================
 
-    Parameters
-    ----------
-    estimates : Estimates
-    kind : str
-
-    Returns
-    -------
-    array of shape (N, k, k)
-        NaN in rows and columns of fixed parameters, and everywhere for a unit that was not
-        fitted or whose matrix is singular or not positive definite.
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown, or the model has no expected information.
+    NaN in rows and columns of fixed parameters, and everywhere for a unit that was not fitted or
+    whose matrix is singular or not positive definite.
     """
     check_kind(kind, estimates)
     free = ~estimates.fixed
@@ -87,9 +67,11 @@ def covariance(estimates: Estimates, kind: str) -> np.ndarray:
     return np.where(inside, bread @ np.where(inside, meat, 0.0) @ bread, np.nan)
 
 
-def check_kind(kind: str, estimates: Estimates | None = None) -> None:
+def check_kind(
+    kind: str, estimates: Estimates | None = None, kinds: tuple[str, ...] = KINDS
+) -> None:
     """Refuse an unknown kind, or one that the model lacks."""
-    kind = choice("cov_type", kind, KINDS)
+    kind = choice("cov_type", kind, kinds)
     needs = kind in ("information", "bollerslev-wooldridge")
     if estimates is not None and needs and estimates.information is None:
         raise ValueError(
@@ -118,19 +100,11 @@ def _inverse(matrices: np.ndarray) -> np.ndarray:
 
 
 class ChiSquareTest(NamedTuple):
-    """Test of each unit.
+    """Test of each unit, with a chi-square limit."""
 
-    Attributes
-    ----------
-    statistic : array of shape (N,)
-    df : int
-        Degrees of freedom of the chi-square limit.
-    p_value : array of shape (N,)
-    """
-
-    statistic: np.ndarray
+    statistic: np.ndarray  # (N,)
     df: int
-    p_value: np.ndarray
+    p_value: np.ndarray  # (N,)
 
 
 class Criteria(NamedTuple):

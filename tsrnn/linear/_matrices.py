@@ -20,8 +20,9 @@ from tsrnn.contract import (
 from tsrnn.data import Panel, quoted
 from tsrnn.linear._arguments import burn_of
 from tsrnn.linear._base import LinearForecaster
-from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts, of_series
 from tsrnn.linear._frames import given_params, tidy
+from tsrnn.linear._mean import MeanSpecification
 from tsrnn.linear._multivariate import draws_frame, scaled_to_unit_diagonal
 
 
@@ -33,20 +34,11 @@ class Path(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """Forecasts of S series.
+    """Forecasts of S series."""
 
-    Attributes
-    ----------
-    mean : array of shape (S, h, n)
-    covariance : array of shape (S, h, n, n)
-        Covariance of the error of each step.
-    total : array of shape (S, h, n, n)
-        Covariance of the forecast of y, with the errors of earlier steps.
-    """
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    total: np.ndarray
+    mean: np.ndarray  # (S, h, n)
+    covariance: np.ndarray  # (S, h, n, n), of the error of each step
+    total: np.ndarray  # (S, h, n, n), of the forecast of y, with the errors of earlier steps
 
     def of(self, name: str) -> np.ndarray:
         """Covariances of the "residual" or of the "forecast"."""
@@ -107,8 +99,8 @@ class MatrixFamily(Family):
         fitted = units.fitted
         paths = np.full((n, len(units.params), ahead.h, self.n), np.nan)
         if len(fitted):
-            chosen = {name: array[fitted] for name, array in state.items()}
-            drawn = self.draw_ahead(chosen, units.select(fitted), (n, ahead.h), rng)
+            last = of_series(state, fitted)
+            drawn = self.draw_ahead(last, units.select(fitted), (n, ahead.h), rng)
             paths[:, fitted] = drawn.swapaxes(0, 1)
         return paths
 
@@ -128,6 +120,31 @@ class MatrixFamily(Family):
         return fitted, scaled
 
 
+class SpecifiedFamily(MatrixFamily):
+    """Base of the families that a `MeanSpecification` describes."""
+
+    if TYPE_CHECKING:  # a field of the subclass
+
+        @property
+        def spec(self) -> MeanSpecification:
+            """Orders, targets and conventions of the model."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.spec.names
+
+    @property
+    def n(self) -> int:
+        return self.spec.n
+
+    @property
+    def n_arma(self) -> int:
+        return self.spec.mean.n_lags * self.n
+
+    def notes(self) -> list[str]:
+        return self.spec.mean.notes(self.spec.targets)
+
+
 class MatrixForecaster(LinearForecaster):
     """Base of the models whose conditional covariance is a matrix.
 
@@ -139,13 +156,11 @@ class MatrixForecaster(LinearForecaster):
     cov_type : {"hessian", "opg", "information", "robust", "bollerslev-wooldridge", \
             "arch-robust"}
         Kind of standard errors.
-    random_state, verbose
-        As in all forecasters.
     intervals : {"model", "conformal"}
         Those of the model, or conformal ones, by errors of rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
         As in all forecasters.
-    missing, strict, support
+    strict, support, random_state, verbose
         As in all forecasters.
 
     Examples

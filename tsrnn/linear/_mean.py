@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg
@@ -16,7 +17,7 @@ KINDS = ("zero", "constant", "var", "vecm")
 
 @dataclass(frozen=True)
 class Mean:
-    r"""Conditional mean :math:`E[r_t | past] = B x_t`.
+    """Conditional mean :math:`E[r_t | past] = B x_t`.
 
     ============ =================== ==========================================================
     kind         response r_t        regressors x_t
@@ -26,23 +27,11 @@ class Mean:
     "var"        y_t                 1, y_{t-1}, ..., y_{t-order}
     "vecm"       y_t - y_{t-1}       1, beta' y_{t-1}, lagged differences up to `order`
     ============ =================== ==========================================================
-
-    Parameters
-    ----------
-    kind : {"zero", "constant", "var", "vecm"}
-    order : int
-        Lags of a "var", at least 1; lagged differences of a "vecm", at least 0; else unused.
-    rank : int
-        Cointegrating relations of a "vecm", between 1 and n - 1.
-
-    Raises
-    ------
-    ValueError
     """
 
     kind: str
-    order: int = 1
-    rank: int = 1
+    order: int = 1  # lags of a "var", at least 1; lagged differences of a "vecm", at least 0
+    rank: int = 1  # cointegrating relations of a "vecm", between 1 and n - 1
 
     def __post_init__(self) -> None:
         choice("mean", self.kind, KINDS)
@@ -124,24 +113,50 @@ class Mean:
         return ["intercept", *relations, *(f"L{i}.D.{name}" for i, name in lags)]
 
 
-@dataclass(frozen=True, eq=False)
-class Regression:
-    """The mean of one series of n variables as a linear regression.
+class MeanSpecification:
+    """Base of the specifications of multivariate models: targets, their mean, parameters by name.
 
-    Parameters
-    ----------
-    response : array of shape (T', n)
-    regressors : array of shape (T', r)
-    coefficients : array of shape (n, r)
-        B by ordinary least squares.
-    beta : array of shape (n, rank)
-        Cointegrating vectors of a "vecm", the first rows I; no columns for other means.
+    The cointegrating vectors of the mean are the last parameters.
     """
 
-    response: np.ndarray
-    regressors: np.ndarray
-    coefficients: np.ndarray
-    beta: np.ndarray
+    if TYPE_CHECKING:  # fields or properties of the subclass
+
+        @property
+        def targets(self) -> tuple[object, ...]:
+            """Names of the n variables."""
+
+        @property
+        def mean(self) -> Mean:
+            """Mean of all variables."""
+
+        @property
+        def own_names(self) -> tuple[str, ...]:
+            """Names of all parameters except the cointegrating vectors, those of the mean first."""
+
+    @property
+    def n(self) -> int:
+        """Number of variables."""
+        return len(self.targets)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all parameters."""
+        return (*self.own_names, *self.relation_names)
+
+    @property
+    def relation_names(self) -> tuple[str, ...]:
+        """Names of the elements of the cointegrating vectors."""
+        return self.mean.relation_names(self.targets)
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Mean of one series of n variables as a linear regression."""
+
+    response: np.ndarray  # (T', n)
+    regressors: np.ndarray  # (T', r)
+    coefficients: np.ndarray  # (n, r), B by ordinary least squares
+    beta: np.ndarray  # (n, rank), cointegrating vectors of a "vecm", the first rows I
 
     @property
     def residuals(self) -> np.ndarray:

@@ -65,3 +65,21 @@ def draw_normal(cov: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Normal draws (..., d, paths) from independent ones, of covariances (..., d, d)."""
     values, vectors = np.linalg.eigh(cov)  # not by Cholesky: covariances may be singular
     return (vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]) @ z
+
+
+def companion(lags: np.ndarray) -> np.ndarray:
+    """Companion matrices (U, lags n, lags n) of coefficient matrices (U, lags, n, n)."""
+    units, count, n, _ = lags.shape
+    result = np.tile(np.eye(count * n, k=-n), (units, 1, 1))
+    result[:, :n] = lags.swapaxes(1, 2).reshape(units, n, count * n)
+    return result
+
+
+def inverse_roots(lags: np.ndarray) -> np.ndarray:
+    """Inverse roots (U, lags n) of I - A_1 z - A_2 z^2 ..., with A of shape (U, lags, n, n)."""
+    return np.linalg.eigvals(companion(lags)) if lags.shape[1] else np.zeros((len(lags), 0))
+
+
+def spectral_radius(lags: np.ndarray) -> np.ndarray:
+    """Largest modulus (U,) of the `inverse_roots`, zero if there are none."""
+    return np.abs(inverse_roots(lags)).max(1, initial=0.0)

@@ -12,47 +12,23 @@ from tqdm import tqdm
 
 
 class Evaluation(NamedTuple):
-    """Log-likelihood at the parameters of n units.
+    """Log-likelihood at the parameters of n units."""
 
-    Attributes
-    ----------
-    value : ndarray of shape (n,)
-        Not finite where the parameters are not admissible.
-    gradient : ndarray of shape (n, k)
-    curvature : ndarray of shape (n, k, k)
-        Minus the Hessian, or an information matrix.
-    """
-
-    value: np.ndarray
-    gradient: np.ndarray
-    curvature: np.ndarray
+    value: np.ndarray  # (n,), not finite where the parameters are not admissible
+    gradient: np.ndarray  # (n, k)
+    curvature: np.ndarray  # (n, k, k), minus the Hessian or an information matrix
 
 
 class Optimum(NamedTuple):
-    """Result of `maximise`.
+    """Result of `maximise`."""
 
-    Attributes
-    ----------
-    params : ndarray of shape (N, k)
-        If converged, one step after the last point evaluated.
-    value : ndarray of shape (N,)
-        -inf for a unit whose start was not admissible.
-    gradient : ndarray of shape (N, k)
-    decrement : ndarray of shape (N,)
-        g' C^-1 g over the parameters off their bounds: the squared gradient in standard errors.
-    iterations : integer ndarray of shape (N,)
-    converged : boolean ndarray of shape (N,)
-    at_bound : boolean ndarray of shape (N, k)
-        On a bound beyond which the likelihood rises.
-    """
-
-    params: np.ndarray
-    value: np.ndarray
-    gradient: np.ndarray
-    decrement: np.ndarray
-    iterations: np.ndarray
-    converged: np.ndarray
-    at_bound: np.ndarray
+    params: np.ndarray  # (N, k); if converged, one step after the last point evaluated
+    value: np.ndarray  # (N,); -inf for a unit whose start was not admissible
+    gradient: np.ndarray  # (N, k)
+    decrement: np.ndarray  # (N,), g' C^-1 g off the bounds: the squared gradient in standard errors
+    iterations: np.ndarray  # (N,)
+    converged: np.ndarray  # (N,)
+    at_bound: np.ndarray  # (N, k), on a bound beyond which the likelihood rises
 
 
 Evaluate = Callable[[np.ndarray, np.ndarray, bool], Evaluation]
@@ -60,25 +36,18 @@ GiveUp = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 class Objective(NamedTuple):
-    """Log-likelihoods of N units for `maximise_together`.
-
-    Attributes
-    ----------
-    evaluate : callable
-    start : ndarray of shape (N, k)
-    lower, upper : ndarray that broadcasts to (N, k)
-    at_once : int or None
-        Most units per evaluation, so that their matrices stay in the cache. None for all.
-    joins : integer ndarray of shape (N,) or None
-        Iteration at which each unit joins; None if all start at once.
-    """
+    """Log-likelihoods of N units for `maximise_together`."""
 
     evaluate: Evaluate
-    start: np.ndarray
-    lower: np.ndarray | float = -np.inf
+    start: np.ndarray  # (N, k)
+    lower: np.ndarray | float = -np.inf  # broadcasts to (N, k)
     upper: np.ndarray | float = np.inf
-    at_once: int | None = None
-    joins: np.ndarray | None = None
+    at_once: int | None = (
+        None  # most units per evaluation, so that their matrices stay in the cache
+    )
+    joins: np.ndarray | None = (
+        None  # (N,), iteration at which each unit joins; None if all start at once
+    )
 
 
 _ROUNDING = 1e-12  # relative accuracy of a log-likelihood summed over time
@@ -112,31 +81,11 @@ def maximise(
     Levenberg and Marquardt grows if a step fails and falls if it succeeds. Steps are projected on
     the bounds; a parameter on a bound beyond which the likelihood rises is held fixed.
 
-    Parameters
-    ----------
-    evaluate : callable
-        ``evaluate(params (n, k), units (n,), exact)`` gives the `Evaluation` of the units
-        numbered `units`; its curvature is minus the Hessian if `exact`, else may be an
-        information matrix.
-    start : ndarray of shape (N, k)
-    lower, upper : ndarray that broadcasts to (N, k)
-    scoring : int, default 20
-        Most iterations of scoring before Newton's method; 0 for Newton's from the start.
-    newton : float, default 1e-2
-        Decrement below which Newton's method takes over.
-    tol : float, default 1e-14
-        Converged when g' C^-1 g is below: 1e-14 is 1e-7 standard errors.
-    last_step : float, default 0
-        Tolerance before a Newton step, which squares the error.
-    max_iter : int, default 100
-    give_up : callable, optional
-        As in `maximise_together`.
-    progress : str, optional
-        Label of a progress bar of the evaluations; none by default.
-
-    Returns
-    -------
-    Optimum
+    ``evaluate(params (n, k), units (n,), exact)`` gives the `Evaluation` of the units numbered
+    `units`; its curvature is minus the Hessian if `exact`. Newton's method takes over after
+    `scoring` iterations, or from a decrement below `newton`; with ``scoring=0`` it starts at once.
+    A unit has converged when g' C^-1 g is below `tol` (1e-14 is 1e-7 standard errors) or, before a
+    Newton step, which squares the error, below `last_step`. `progress` labels a progress bar.
     """
     with tqdm(desc=progress, unit=" evaluations", disable=not progress, leave=False) as bar:
 
@@ -165,20 +114,9 @@ def maximise_together(
 ) -> list[Optimum]:
     """Run `maximise` on several objectives in step, which may differ in their parameters.
 
-    Parameters
-    ----------
-    objectives : sequence of Objective
-    scoring, newton, tol, last_step, max_iter
-        As in `maximise`.
-    give_up : callable, optional
-        ``give_up(units (n,), value (n,), decrement (n,))`` returns before every step a mask (n,)
-        of units to stop. Units are numbered across the objectives; a unit that joins has the value
-        -inf and an infinite decrement.
-
-    Returns
-    -------
-    list of Optimum
-        One of each objective.
+    ``give_up(units (n,), value (n,), decrement (n,))`` returns before every step a mask (n,) of
+    units to stop. Units are numbered across the objectives; a unit that joins has the value -inf
+    and an infinite decrement.
     """
     searches = [_Search(each, (scoring, newton), (tol, last_step)) for each in objectives]
     first = np.cumsum([0, *(len(search.params) for search in searches)])
@@ -215,15 +153,8 @@ def differenced_hessian(
 
     .. math:: f'(x) \approx \frac{8 (f(x + s) - f(x - s)) - (f(x + 2s) - f(x - 2s))}{12 s}
 
-    has an error of order :math:`s^4`, which leaves some ten digits.
-
-    Parameters
-    ----------
-    gradient : callable
-    at : ndarray of shape (N, p)
-        Parameters, the variance last.
-    columns : sequence of int
-        Parameters to differentiate by.
+    has an error of order :math:`s^4`, which leaves some ten digits. Parameters `at` (N, p) have the
+    variance last; `columns` are those to differentiate by.
     """
     parts = []
     for j in columns:
@@ -240,17 +171,7 @@ def differenced_hessian(
 
 
 class _Search:
-    """State of the search of all units; units that have ended are not changed.
-
-    Attributes
-    ----------
-    units, waiting : integer ndarrays
-        Numbers of running units, and of units that have not joined yet.
-    trial : ndarray of shape (N, k)
-        Parameters after the next step of each.
-    predicted : ndarray of shape (N,)
-        Rise of the log-likelihood at `trial`, by the quadratic model.
-    """
+    """State of the search of all units; units that have ended are not changed."""
 
     def __init__(
         self, objective: Objective, scoring: tuple[int, float], tol: tuple[float, float]
@@ -268,9 +189,10 @@ class _Search:
         self.damping = np.where(self.exact, 0.0, 1e-3)
         self.iterations, self.decrement = np.zeros(n, dtype=np.int64), np.full(n, np.inf)
         self.converged = np.zeros(n, dtype=bool)
+        # Parameters after the next step, and the rise there by the quadratic model.
         self.trial, self.predicted = self.params.copy(), np.zeros(n)
         self._joins = np.zeros(n, dtype=np.int64) if joins is None else joins
-        self.units, self.waiting = np.arange(0), np.arange(n)
+        self.units, self.waiting = np.arange(0), np.arange(n)  # running, not yet joined
         self.begun = np.zeros(n, dtype=bool)
 
     def admit(self, iteration: int) -> None:
@@ -395,10 +317,7 @@ class _Search:
 
 
 def _pinned(
-    params: np.ndarray,
-    gradient: np.ndarray,
-    lower: np.ndarray | float,
-    upper: np.ndarray | float,
+    params: np.ndarray, gradient: np.ndarray, lower: np.ndarray | float, upper: np.ndarray | float
 ) -> np.ndarray:
     """Mask of parameters on a bound beyond which the likelihood rises."""
     return ((params <= lower) & (gradient < 0)) | ((params >= upper) & (gradient > 0))

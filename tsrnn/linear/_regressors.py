@@ -29,23 +29,12 @@ CENTRE = "centre"  # name of the constants of a family
 
 @dataclass(frozen=True, eq=False)
 class Columns(SeriesArrays):
-    """Exogenous columns of N series for a search: orthogonal, of mean square one.
+    """Exogenous columns of N series for a search: orthogonal, of mean square one."""
 
-    Attributes
-    ----------
-    kept : tuple of int
-        Positions among all M of the columns with a coefficient.
-    values : ndarray of shape (N, T, k)
-        ``(x - centre)[kept] @ transform``.
-    transform : ndarray of shape (N, k, k)
-    centre : ndarray of shape (N, M)
-        Means over the rows with a value.
-    """
-
-    kept: tuple[int, ...]
-    values: np.ndarray
-    transform: np.ndarray
-    centre: np.ndarray
+    kept: tuple[int, ...]  # positions among all M of the columns with a coefficient
+    values: np.ndarray  # (N, T, k), ``(x - centre)[kept] @ transform``
+    transform: np.ndarray  # (N, k, k)
+    centre: np.ndarray  # (N, M), means over the rows with a value
 
     @property
     def backwards(self) -> np.ndarray:
@@ -62,15 +51,10 @@ class Columns(SeriesArrays):
 
 
 def independent_columns(columns: np.ndarray, seen: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Mask (N, m) of columns that are independent of a base and of earlier columns.
+    """Mask (N, m) of columns (N, T, m) that are independent of a base and of earlier columns.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (N, T, m)
-    seen : boolean ndarray of shape (N, T)
-        Rows that count.
-    base : ndarray of shape (T, g) or (N, T, g)
-        Columns already in the model, such as its constant.
+    The base (T, g) or (N, T, g) are columns already in the model, such as its constant; rows `seen`
+    (N, T) count.
     """
     n, length, m = columns.shape
     base = np.broadcast_to(base, (n, length, base.shape[-1]))

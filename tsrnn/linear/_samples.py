@@ -25,20 +25,12 @@ _ROUNDING = 1e-12  # range over size, below which a series varies by rounding on
 
 @dataclass(frozen=True, eq=False)
 class Scaled(SeriesArrays):
-    """Series less a centre, over a scale.
+    """Series less a centre, over a scale."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (N, T)
-    scale, centre : ndarrays of shape (N,)
-    columns : ndarray of shape (N, T, k) or None
-        Exogenous columns.
-    """
-
-    values: np.ndarray
-    scale: np.ndarray
-    centre: np.ndarray
-    columns: np.ndarray | None = None
+    values: np.ndarray  # (N, T)
+    scale: np.ndarray  # (N,)
+    centre: np.ndarray  # (N,)
+    columns: np.ndarray | None = None  # (N, T, k), exogenous
 
     @property
     def rows(self) -> np.ndarray:
@@ -50,20 +42,11 @@ class Scaled(SeriesArrays):
 
 @dataclass(frozen=True, eq=False)
 class Sample(SeriesArrays):
-    """Series of similar length.
+    """Series of similar length."""
 
-    Attributes
-    ----------
-    units : integer ndarray of shape (N,)
-    values : ndarray of shape (N, T)
-        In the units of the data, NaN where missing and after the end.
-    columns : Columns or None
-        Exogenous columns.
-    """
-
-    units: np.ndarray
-    values: np.ndarray
-    columns: Columns | None = None
+    units: np.ndarray  # (N,)
+    values: np.ndarray  # (N, T), in the units of the data, NaN where missing and after the end
+    columns: Columns | None = None  # exogenous columns
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -114,19 +97,10 @@ def scaled_samples(
 ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
     """Yield samples of the units of a panel, with the reasons of refused units.
 
-    Parameters
-    ----------
-    panel : Panel
-    refusals : callable
-        ``refusals(values (n, T), count (n,), kept)`` returns the reasons of a family, by row, for
-        series that keep these exogenous columns.
-    trend : bool
-        Whether a model of the family has a linear trend.
-    season : tuple of int
-        Rows of a season, and observations from which it may be chosen. Columns spanned by line and
-        season have no coefficient.
-    known : bool
-        Whether coefficients are given: all columns then have one.
+    ``refusals(values (n, T), count (n,), kept)`` returns the reasons of a family, by row, for
+    series that keep these exogenous columns. Columns spanned by the constant, by a linear `trend`
+    or by the `season` (its rows, and observations from which it may be chosen) have no coefficient;
+    with `known` coefficients all columns have one.
     """
     for units in batches(panel):
         values, exog = unit_data(panel, units)

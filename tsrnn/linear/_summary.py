@@ -40,7 +40,7 @@ def summarise(forecaster: LinearForecaster, unit: Any, cov_type: str | None) -> 
     """Build the summary of one unit, or of all."""
     if unit is None and len(forecaster.units_) > 1:
         kind = forecaster.arguments_.cov_type if cov_type is None else cov_type
-        check_kind(kind, forecaster.estimates_)
+        check_kind(kind, forecaster.estimates_, forecaster.fitted_.family.cov_kinds)
         return _summary_of_all(forecaster)
     return _summary_of_unit(forecaster, forecaster._unit_number(unit), cov_type)
 
@@ -116,11 +116,7 @@ def _summary_of_all(forecaster: LinearForecaster) -> LinearSummary:
         loglik=forecaster.loglik_, nobs=forecaster.nobs_, converged=forecaster.converged_
     )
     n, fitted = len(table), int(estimates.fitted.sum())
-    model = {
-        "Model": family.title,
-        "Units": n,
-        **family.conventions,
-    }
+    model = {"Model": family.title, "Units": n, **family.conventions}
     fit: dict[str, object] = {
         "Fitted": f"{fitted} of {n}",
         "Converged": f"{int((estimates.converged & estimates.fitted).sum())} of {n}",

@@ -8,37 +8,21 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from tsrnn.contract import (
-    Arguments,
-    FittedData,
-    choice,
-    flag,
-    positive_integer,
-    with_shared_arguments,
-)
-from tsrnn.data import Panel
+from tsrnn.contract import Arguments, FittedData, flag, positive_integer, with_shared_arguments
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._family import Family
 from tsrnn.linear._matrices import MatrixForecaster
-from tsrnn.linear._summary import LinearSummary
 from tsrnn.linear.dcc._family import CCCFamily, CorrelationFamily, DCCFamily
-from tsrnn.linear.dcc._specification import COVARIANCES, Order, correlation_specification
-from tsrnn.linear.garch._family import SKIPPING_MEANS
+from tsrnn.linear.dcc._specification import Order, correlation_specification
 from tsrnn.linear.garch._inference import transition
+from tsrnn.linear.garch._specification import SKIPPING_MEANS
 
 
 @with_shared_arguments
 class ConditionalCorrelation(MatrixForecaster):
-    """Base of `CCC` and `DCC`; not to be used by itself.
+    """Base of `CCC` and `DCC`, whose arguments are documented there.
 
-    Parameters
-    ----------
-    order : tuple of int
-        Orders of the variances in a CCC, of the correlations in a DCC.
-    vol, mean, mean_order, coint_rank, initial_variance, stationary, cov_type
-        As in `CCC`.
-    **shared
-        Arguments of `CommonArguments`.
+    `order` is that of the variances in a CCC, of the correlations in a DCC.
     """
 
     legal_missing: ClassVar[tuple[str, ...]] = ("auto", "error", "interpolate", "keep")
@@ -64,20 +48,6 @@ class ConditionalCorrelation(MatrixForecaster):
         self.coint_rank = coint_rank
         self.initial_variance = initial_variance
         self.stationary = stationary
-
-    def summary(self, unit: Any = None, cov_type: str | None = None) -> LinearSummary:
-        """Summary of one unit, or a table of all units, to be printed.
-
-        Parameters
-        ----------
-        unit : label, optional
-            One of `units_`; by default the only unit, or a table of all.
-        cov_type : {"robust", "hessian"}, optional
-            Kind of standard errors; by default the constructor's.
-        """
-        if cov_type is not None:
-            choice("cov_type", cov_type, COVARIANCES)
-        return super().summary(unit, cov_type)
 
     def recurrent_blocks(self) -> list[dict[str, np.ndarray]]:
         r"""Recurrent matrices of variances and correlations, for `tsrnn.recurrence_features`.
@@ -142,11 +112,6 @@ class ConditionalCorrelation(MatrixForecaster):
     def _skips_missing(self, arguments: Arguments) -> bool:
         return arguments.mean in SKIPPING_MEANS
 
-    def _check(self, arguments: Arguments, panel: Panel) -> None:
-        # Check first: the base class accepts kinds that these models do not have.
-        choice("cov_type", arguments.cov_type, COVARIANCES)
-        super()._check(arguments, panel)
-
 
 @with_shared_arguments
 class DCC(ConditionalCorrelation):
@@ -180,8 +145,6 @@ class DCC(ConditionalCorrelation):
         Aielli's model, in which the estimator of S is consistent; in Engle's it is not quite.
     vol, mean, mean_order, coint_rank, initial_variance, stationary, cov_type
         As in `CCC`.
-    random_state, verbose
-        As in all forecasters.
     intervals : {"model", "conformal"}
         Intervals of the model, or conformal ones from rolling forecasts of the last rows.
     missing : {"auto", "error", "interpolate", "keep"}
@@ -190,7 +153,7 @@ class DCC(ConditionalCorrelation):
         value replaces :math:`u u'` by Q.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. DCC takes no exogenous columns.
-    strict, support
+    strict, support, random_state, verbose
         As in all linear models.
 
     Notes
@@ -274,8 +237,6 @@ class CCC(ConditionalCorrelation):
     cov_type : {"robust", "hessian"}
         Standard errors that account for all steps of the estimation and for distributions other
         than the normal (Engle and Sheppard, 2001), or of each step by itself.
-    random_state, verbose
-        As in all forecasters.
     intervals : {"model", "conformal"}
         Intervals of the model, or conformal ones from rolling forecasts of the last rows.
     missing : {"auto", "error", "interpolate", "keep"}
@@ -283,7 +244,7 @@ class CCC(ConditionalCorrelation):
         observed values.
     horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
         As in all linear models. CCC takes no exogenous columns.
-    strict, support
+    strict, support, random_state, verbose
         As in all linear models.
 
     Notes

@@ -34,7 +34,7 @@ def sample_of(
     series = series_of(panel)
     if given is not None:
         parts = spec.parts(given)
-        units, design, refused = design_of(spec.step.mean, series, parts.beta)
+        units, design, refused = design_of(spec.mean, series, parts.beta)
         if refused:
             i, reason = next(iter(refused.items()))
             raise ValueError(f"series {quote(panel.ids.tolist()[i])}: {reason}")
@@ -43,7 +43,7 @@ def sample_of(
         with np.errstate(invalid="ignore", divide="ignore"):
             equations = equations_at(spec.step, design, first, spec.initial_variance)
         return Sample(units, design, equations), {}
-    units, design, refused = design_of(spec.step.mean, series)
+    units, design, refused = design_of(spec.mean, series)
     reasons = {i: f"{reason}." for i, reason in refused.items()}
     short = [too_few(rows, spec.n, len(spec.names)) for rows in design.n_obs.tolist()]
     reasons |= {int(i): f"{why}." for i, why in zip(units, short, strict=True) if why}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from tsrnn.contract import choice
 from tsrnn.data import Panel
 from tsrnn.layers import ParaRNN
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Arrays, Family, Units
+from tsrnn.linear._family import Arrays, Family, Units, set_series
 from tsrnn.linear._hypotheses import Restriction
-from tsrnn.linear._matrices import Forecast, MatrixFamily, Path
+from tsrnn.linear._matrices import Forecast, Path, SpecifiedFamily
 from tsrnn.linear._multivariate import check_long_enough
 from tsrnn.linear.dcc._equations import Sample, sample_of
 from tsrnn.linear.dcc._filter import (
@@ -27,25 +27,19 @@ from tsrnn.linear.dcc._filter import (
 )
 from tsrnn.linear.dcc._fit import CorrelationOptima, fit_correlations
 from tsrnn.linear.dcc._inference import estimates_at, estimates_of
-from tsrnn.linear.dcc._specification import COVARIANCES, Specification
+from tsrnn.linear.dcc._specification import Specification
 from tsrnn.linear.garch._volatility import VOLATILITIES
 
 _ROUNDING = 1e-8  # coefficients of a layer up to this count as zero
 
 
 @dataclass(frozen=True)
-class CorrelationFamily(MatrixFamily):
+class CorrelationFamily(SpecifiedFamily):
     """Model of conditional correlation: a unit is a series with all its targets."""
 
     spec: Specification
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.spec.names
-
-    @property
-    def n(self) -> int:
-        return self.spec.n
+    cov_kinds: ClassVar[tuple[str, ...]] = ("robust", "hessian")
 
     @property
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -64,10 +58,6 @@ class CorrelationFamily(MatrixFamily):
     @property
     def conventions(self) -> dict[str, str]:
         return {"Estimation": "in steps", "Presample variance": str(self.spec.initial_variance)}
-
-    @property
-    def n_arma(self) -> int:
-        return self.spec.step.mean.n_lags * self.n
 
     def prepare(
         self, panel: Panel, given: np.ndarray | None
@@ -99,7 +89,7 @@ class CorrelationFamily(MatrixFamily):
     def _run(self, panel: Panel, units: Units) -> tuple[dict[int, Path], Arrays]:
         """Paths of the series with parameters, by number, and the state of all series."""
         state, fitted = self.empty_state(panel.n_series), units.fitted
-        check_long_enough(panel, fitted, self.spec.step.mean.n_lags)
+        check_long_enough(panel, fitted, self.spec.mean.n_lags)
         if not len(fitted):
             return {}, state
         known = units.select(fitted)
@@ -107,8 +97,7 @@ class CorrelationFamily(MatrixFamily):
         paths, last = filter_dcc(
             self.spec, self.spec.parts(known.params), known.constants["presample"], series
         )
-        for name, array in last._asdict().items():
-            state[name][fitted] = array
+        set_series(state, fitted, last._asdict())
         return dict(zip(fitted.tolist(), paths, strict=True)), state
 
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
@@ -118,8 +107,7 @@ class CorrelationFamily(MatrixFamily):
             chosen = np.flatnonzero(panel.lengths == length)
             values = np.array([panel.series(int(i)) for i in chosen])
             last = advance_dcc(self.spec, parts.select(chosen), before.select(chosen), values)
-            for name, array in last._asdict().items():
-                after[name][chosen] = array
+            set_series(after, chosen, last._asdict())
         return after
 
     def forecasts(self, state: Arrays, units: Units, h: int) -> Forecast:
@@ -136,9 +124,6 @@ class CorrelationFamily(MatrixFamily):
         parts = self.spec.parts(units.params)
         return draw_ahead(self.spec, parts, CorrelationState(**state), shocks)
 
-    def covariance(self, estimates: Estimates, constants: Arrays, kind: str) -> np.ndarray:
-        return super().covariance(estimates, constants, choice("cov_type", kind, COVARIANCES))
-
     def facts(self, params: np.ndarray, constants: Arrays) -> dict[str, object]:
         step = self.spec.step
         return {
@@ -151,7 +136,7 @@ class CorrelationFamily(MatrixFamily):
         return [
             "Robust standard errors are those of all steps of the estimation together; 'hessian' "
             "takes earlier steps as known.",
-            *self.spec.step.mean.notes(self.spec.targets),
+            *super().notes(),
         ]
 
     def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
@@ -268,10 +253,6 @@ class DCCFamily(CorrelationFamily):
             (1 - a.sum() - b.sum()) * target,
         )
         return Recursion(equation, target, target)
-
-    @classmethod
-    def outputs_of(cls, layer: ParaRNN) -> int:
-        return layer.input_size
 
     @classmethod
     def named(cls, equation: DifferenceEquation) -> dict[str, float]:

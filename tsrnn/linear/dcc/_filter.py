@@ -47,13 +47,10 @@ class CorrelationState(NamedTuple):
 
 
 def filter_dcc(
-    spec: Specification,
-    parts: Parts,
-    presample: np.ndarray,
-    series: Sequence[np.ndarray],
+    spec: Specification, parts: Parts, presample: np.ndarray, series: Sequence[np.ndarray]
 ) -> tuple[list[Path], CorrelationState]:
     """Filter series (T_i, n), which are at least as long as the longest lag, from the start."""
-    n, m = spec.n, spec.step.mean.n_lags
+    n, m = spec.n, spec.mean.n_lags
     intercepts, lags = spec.level_forms(parts)
     errors = [residuals(y, c, a) for y, c, a in zip(series, intercepts, lags, strict=True)]
     lengths = np.array([len(e) for e in errors])
@@ -147,10 +144,7 @@ def forecast_dcc(spec: Specification, parts: Parts, state: CorrelationState, h: 
 
 
 def draw_dcc(
-    spec: Specification,
-    parts: Parts,
-    rows: tuple[int, int],
-    generator: np.random.Generator,
+    spec: Specification, parts: Parts, rows: tuple[int, int], generator: np.random.Generator
 ) -> np.ndarray:
     """Draw S series, shape (n, S, variables), after a burn-in; `rows` are n and burn."""
     check_admissible(parts)

@@ -79,7 +79,7 @@ def estimates_of(spec: Specification, sample: Sample, optima: CorrelationOptima)
         fixed=fixed_all,
         messages=messages,
     )
-    return estimates.with_held(spec.relation_names, spec.step.mean.elements(design.beta))
+    return estimates.with_held(spec.relation_names, spec.mean.elements(design.beta))
 
 
 def estimates_at(spec: Specification, sample: Sample, params: np.ndarray) -> Estimates:

@@ -300,9 +300,7 @@ class TensorJet:
 
     def __add__(self, other: TensorJet) -> TensorJet:
         return TensorJet(
-            self.value + other.value,
-            _sum(self.first, other.first),
-            _sum(self.second, other.second),
+            self.value + other.value, _sum(self.first, other.first), _sum(self.second, other.second)
         )
 
     def __sub__(self, other: TensorJet) -> TensorJet:

@@ -12,16 +12,15 @@ import numpy as np
 from tsrnn.contract import Arguments, FittedData, SeriesArrays, choice, flag, number
 from tsrnn.data import quote
 from tsrnn.linear._arguments import order_of
-from tsrnn.linear._mean import Mean, level_form
-from tsrnn.linear.garch._specification import Model, univariate_model
+from tsrnn.linear._mean import Mean, MeanSpecification, level_form
+from tsrnn.linear.garch._specification import Model, check_skipping, univariate_model
 
-COVARIANCES = ("robust", "hessian")
 INITIAL_VARIANCES = ("backcast", "sample")
 LINEAR_VOLATILITIES = ("garch", "gjr")
 
 
 @dataclass(frozen=True)
-class Specification:
+class Specification(MeanSpecification):
     """Model of n named variables: first step, order, conventions."""
 
     step: FirstStep
@@ -31,14 +30,13 @@ class Specification:
     stationary: bool
 
     @property
-    def n(self) -> int:
-        """Number of variables."""
-        return len(self.targets)
+    def mean(self) -> Mean:
+        return self.step.mean
 
     @cached_property
     def n_mean(self) -> int:
         """Number of parameters of an equation's mean."""
-        return len(self.step.mean.names(self.targets)) // self.n
+        return len(self.mean.names(self.targets)) // self.n
 
     @cached_property
     def n_first(self) -> int:
@@ -51,25 +49,15 @@ class Specification:
         return np.triu_indices(self.n, 1)
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names of all parameters: equations, unconditional correlations, a, b, beta."""
-        return (*self.own_names, *self.relation_names)
-
-    @property
-    def relation_names(self) -> tuple[str, ...]:
-        """Names of the elements of the cointegrating vectors."""
-        return self.step.mean.relation_names(self.targets)
-
-    @cached_property
     def own_names(self) -> tuple[str, ...]:
-        """Names of all parameters except the cointegrating vectors."""
+        """Names of the parameters of equations, unconditional correlations, a and b."""
         rho = (f"rho.{self.targets[i]}.{self.targets[j]}" for i, j in zip(*self.pairs, strict=True))
         return (*self.step.names(self.targets), *rho, *self.order.names)
 
     def level_forms(self, parts: Parts) -> tuple[np.ndarray, np.ndarray]:
         """Intercepts (S, n) and lag matrices (S, m, n, n) of the means in levels."""
         coefficients = zip(parts.coefficients, parts.beta, strict=True)
-        pairs = [level_form(self.step.mean, c, beta) for c, beta in coefficients]
+        pairs = [level_form(self.mean, c, beta) for c, beta in coefficients]
         intercepts, lags = zip(*pairs, strict=True)
         return np.array(intercepts), np.array(lags)
 
@@ -82,7 +70,7 @@ class Specification:
         target = np.tile(np.eye(self.n), (len(params), 1, 1))
         target[:, rows, columns] = target[:, columns, rows] = rho
         r = self.n_mean
-        beta = self.step.mean.relations(elements, self.n)
+        beta = self.mean.relations(elements, self.n)
         return Parts(equations[:, :, :r], equations[:, :, r:], target, a, b, beta)
 
 
@@ -93,18 +81,13 @@ def correlation_specification(
 
     `garch_order` names the argument with the order of the variances.
     """
-    choice("cov_type", arguments.cov_type, COVARIANCES)
     targets = data.layout.target_names
     if len(targets) < 2:
         raise ValueError(
             f"{arguments.class_name} needs at least two targets to correlate; got "
             f"{quote(list(targets))}. Name them by target=[...], or take GARCH for one"
         )
-    if arguments.missing == "keep" and arguments.mean not in ("constant", "zero"):
-        raise ValueError(
-            "missing='keep' needs mean='constant' or 'zero', as lags of a missing value are not "
-            f"known; got mean={arguments.mean!r}. Take one of these, or missing='interpolate'"
-        )
+    check_skipping(arguments)
     what = "p lags of squared residuals and q of the variance"
     p, q = order_of(garch_order, getattr(arguments, garch_order), what)
     mean = Mean(arguments.mean, arguments.mean_order, arguments.coint_rank)

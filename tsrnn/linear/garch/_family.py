@@ -15,13 +15,7 @@ from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Ahead, Arrays, Family, Units
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear._multivariate import check_long_enough
-from tsrnn.linear.garch._filter import (
-    Past,
-    VarianceState,
-    advance_garch,
-    begin_garch,
-    filter_garch,
-)
+from tsrnn.linear.garch._filter import Past, VarianceState, advance_garch, begin_garch, filter_garch
 from tsrnn.linear.garch._fit import (
     Optima,
     Problem,
@@ -45,12 +39,12 @@ from tsrnn.linear.garch._prepare import from_first_value, rows_from_first, units
 from tsrnn.linear.garch._specification import (
     NU,
     Model,
+    check_skipping,
     initial_variance_of,
     model_of,
     persistence,
 )
 
-SKIPPING_MEANS = ("constant", "zero")  # means whose likelihood can skip missing values
 INTERVALS = ("simulated", "analytic", "conformal")
 LARGEST_NU = NU[1] * (1 - 1e-9)  # from here on nu is at its bound: a normal distribution
 _DISTRIBUTIONS = {"normal": "normal", "t": "Student's t"}
@@ -297,11 +291,7 @@ def garch_family(arguments: Arguments, n_targets: int = 1) -> GARCHFamily:
         arguments.order, arguments.mean, arguments.mean_order, arguments.distribution,
         arguments.vol,
     )  # fmt: skip
-    if arguments.missing == "keep" and model.mean.kind not in SKIPPING_MEANS:
-        raise ValueError(
-            "missing='keep' needs mean='constant' or 'zero', as lags of a missing value are not "
-            f"known; got mean={model.mean.kind!r}. Take one of these, or missing='interpolate'"
-        )
+    check_skipping(arguments)
     intervals = choice("intervals", arguments.intervals, INTERVALS)
     if intervals == "conformal":  # errors are scaled by the widths of simulated intervals
         intervals = INTERVALS[0]

@@ -26,7 +26,6 @@ from tsrnn.linear._family import Family
 from tsrnn.linear._frames import given_params, in_shape_of_data
 from tsrnn.linear.garch._family import (
     INTERVALS,
-    SKIPPING_MEANS,
     GARCHFamily,
     check_variances,
     draw_innovations,
@@ -41,7 +40,7 @@ from tsrnn.linear.garch._inference import (
     unconditional_variance,
 )
 from tsrnn.linear.garch._prepare import units_of
-from tsrnn.linear.garch._specification import Model, Step, persistence
+from tsrnn.linear.garch._specification import SKIPPING_MEANS, Model, Step, persistence
 
 METHODS = ("auto", "analytic", "simulation", "bootstrap")
 
@@ -338,11 +337,7 @@ class GARCH(LinearForecaster):
         return pd.DataFrame(variance.T, index=pd.Index(sizes, name="z"), columns=self.units_)
 
     def simulate(
-        self,
-        n: int,
-        params: Any = None,
-        burn: int = 500,
-        random_state: Any = None,
+        self, n: int, params: Any = None, burn: int = 500, random_state: Any = None
     ) -> pd.DataFrame:
         """Draw series from the model.
 

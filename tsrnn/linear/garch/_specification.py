@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tsrnn.contract import choice, number, positive_integer
+from tsrnn.contract import Arguments, choice, number, positive_integer
 from tsrnn.data import quote
 from tsrnn.kernels import Cell
 from tsrnn.linear._arguments import order_of
+from tsrnn.linear._multivariate import spectral_radius
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.garch._density import DENSITIES, ByShape, Density
 from tsrnn.linear.garch._volatility import VOLATILITIES, Volatility
@@ -22,6 +23,7 @@ from tsrnn.linear.garch._volatility import VOLATILITIES, Volatility
 Fields = tuple[Tensor, ...]
 
 MEANS = ("constant", "zero", "ar", "arma")
+SKIPPING_MEANS = ("constant", "zero")  # means whose likelihood can skip missing values
 INITIAL_VARIANCES = ("backcast", "sample", "fcp", "unconditional", "tsp")
 MOVING = ("fcp", "tsp")  # presample variances that depend on the parameters of the mean
 AUXILIARY = ("l", "log_h", "e", "h", "w")
@@ -344,6 +346,15 @@ def univariate_model(
     return Model(mean, VOLATILITIES[vol], density, p, q, padded, gaps)
 
 
+def check_skipping(arguments: Arguments) -> None:
+    """Refuse ``missing="keep"`` for a mean with lags."""
+    if arguments.missing == "keep" and arguments.mean not in SKIPPING_MEANS:
+        raise ValueError(
+            "missing='keep' needs mean='constant' or 'zero', as lags of a missing value are not "
+            f"known; got mean={arguments.mean!r}. Take one of these, or missing='interpolate'"
+        )
+
+
 def model_of(order: Any, mean: Any, mean_order: Any, distribution: Any, vol: Any) -> Model:
     """Check constructor arguments and make the model."""
     p, q = order_of(
@@ -520,18 +531,9 @@ def admissible(model: Model, coordinates: Coordinates, values: np.ndarray) -> np
     if coordinates.implied is not None:
         legal &= coordinates.implied[0] + values @ coordinates.implied[1:] >= 0
     elif model.vol.log and model.q > 1:
-        legal &= spectral_radius(coordinates.natural(values)[:, model.beta]) < 1
+        beta = coordinates.natural(values)[:, model.beta]
+        legal &= spectral_radius(beta[:, :, None, None]) < 1
     if model.mean.n_ma > 1:
-        moving_average = slice(model.omega - model.mean.n_ma, model.omega)
-        legal &= spectral_radius(-coordinates.natural(values)[:, moving_average]) < 1
+        theta = coordinates.natural(values)[:, model.omega - model.mean.n_ma : model.omega]
+        legal &= spectral_radius(-theta[:, :, None, None]) < 1
     return legal
-
-
-def spectral_radius(coefficients: np.ndarray) -> np.ndarray:
-    """Largest modulus (n,) of the roots of a linear recursion with coefficients (n, q)."""
-    n, q = coefficients.shape
-    if q == 0:
-        return np.zeros(n)
-    companion = np.tile(np.eye(q, k=-1), (n, 1, 1))
-    companion[:, 0] = coefficients
-    return np.abs(np.linalg.eigvals(companion)).max(1)

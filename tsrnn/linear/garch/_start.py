@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tsrnn.contract import SeriesArrays
+from tsrnn.linear._multivariate import spectral_radius
 from tsrnn.linear.garch._likelihood import Likelihood
 from tsrnn.linear.garch._prepare import N_BACKCAST, Sample, mean_moments, products_of
-from tsrnn.linear.garch._specification import Model, spectral_radius
+from tsrnn.linear.garch._specification import Model
 
 _NU = 8.0  # tails of daily returns
 
@@ -79,7 +80,7 @@ def _hannan_rissanen(model: Model, sample: Sample) -> MeanStart:
     params, e = _regress(y, known)
     part = slice(params.shape[1] - n_ma, None)
     # Shrink roots to at most 0.9: near the unit circle the likelihood has maxima of its own.
-    radius = np.maximum(spectral_radius(-params[:, part]) / 0.9, 1.0)
+    radius = np.maximum(spectral_radius(-params[:, part, None, None]) / 0.9, 1.0)
     params[:, part] /= radius[:, None] ** np.arange(1, n_ma + 1)
     return MeanStart(params, e[:, :N_BACKCAST], (e**2).sum(1) / sample.n_obs)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tsrnn.linear._estimates import Deferred, Estimates
+from tsrnn.linear._multivariate import spectral_radius
 from tsrnn.linear._optimise import Evaluation, Optimum, maximise
 from tsrnn.linear.varma._filter import predictions, standardised_errors
 from tsrnn.linear.varma._inference import (
@@ -21,7 +22,7 @@ from tsrnn.linear.varma._inference import (
 from tsrnn.linear.varma._likelihood import evaluate, evaluate_portion, linearised, portions
 from tsrnn.linear.varma._prepare import Sample, Scaling, collinear_targets, fit_scaling, unusable
 from tsrnn.linear.varma._specification import Coefficients, Shape
-from tsrnn.linear.varma._system import root_bound, spectral_radius
+from tsrnn.linear.varma._system import root_bound
 
 # Further starts: factors of the autoregressive and of the moving average coefficients.
 _FURTHER = ((0.5, 0.5), (0.2, 1.0), (0.5, -0.5), (1.0, 0.2))
@@ -210,10 +211,7 @@ def _with_shape(sample: Sample, shape: Shape) -> Sample:
 
 
 def _further_starts(
-    sample: Sample,
-    first: np.ndarray,
-    known: dict[tuple[int, int], np.ndarray],
-    searches: int,
+    sample: Sample, first: np.ndarray, known: dict[tuple[int, int], np.ndarray], searches: int
 ) -> list[np.ndarray]:
     """Starts (U, k): the first one, nested optima, corners, then scaled coefficients."""
     shape, begun = sample.shape, [first]

@@ -22,19 +22,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
+from tsrnn.linear._multivariate import inverse_roots, spectral_radius
 from tsrnn.linear.varma._filter import covariance_of_seen
 from tsrnn.linear.varma._likelihood import Linearisation, by_unit, whitened_slopes
 from tsrnn.linear.varma._posterior import bordered, posterior_derivatives, posterior_of
 from tsrnn.linear.varma._prepare import Sample
 from tsrnn.linear.varma._specification import Coefficients, Shape
-from tsrnn.linear.varma._system import (
-    Stationary,
-    chol_derivatives,
-    inverse_roots,
-    spectral_radius,
-    system,
-    system_derivatives,
-)
+from tsrnn.linear.varma._system import Stationary, chol_derivatives, system, system_derivatives
 
 EDGE = 1e-4  # a root this close to the unit circle is on it
 _COLUMNS = 24  # block columns of the Hankel matrix beyond the algebraic minimum

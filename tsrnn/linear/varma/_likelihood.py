@@ -12,13 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tsrnn.linear._multivariate import spectral_radius
 from tsrnn.linear._optimise import Evaluation
-from tsrnn.linear.varma._posterior import (
-    Posterior,
-    bordered,
-    posterior_curvature,
-    posterior_of,
-)
+from tsrnn.linear.varma._posterior import Posterior, bordered, posterior_curvature, posterior_of
 from tsrnn.linear.varma._prepare import Sample
 from tsrnn.linear.varma._residuals import Filter, Sensitivities, sensitivities
 from tsrnn.linear.varma._specification import Coefficients, Shape
@@ -27,7 +23,6 @@ from tsrnn.linear.varma._system import (
     chol_derivatives,
     known_start,
     root_bound,
-    spectral_radius,
     stationary_curvature,
     stationary_derivatives,
     system,
@@ -217,11 +212,7 @@ def products(E: np.ndarray) -> np.ndarray:
 
 
 def _hessian(
-    at: Linearisation,
-    sums: Sums,
-    posterior: Posterior,
-    slopes: np.ndarray,
-    by_mean: np.ndarray,
+    at: Linearisation, sums: Sums, posterior: Posterior, slopes: np.ndarray, by_mean: np.ndarray
 ) -> np.ndarray:
     """Second derivatives (U, k, k) of -2 log L."""
     shape, width = at.sample.shape, sums.G.shape[1]

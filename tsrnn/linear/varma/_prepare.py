@@ -62,26 +62,13 @@ def rows_of(panel: Panel, values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Observations of U units, shorter ones padded at the end.
-
-    Parameters
-    ----------
-    shape : Shape
-        Of the model.
-    y : array of shape (U, T, n)
-        NaN where missing; not read after a unit's end.
-    design : array of shape (U, T, n_design)
-        Trend and exogenous columns.
-    presample : array of shape (U, n)
-        Value of y before the first row under the conditional likelihood.
-    rows : integer array of shape (U,)
-    """
+    """Observations of U units, shorter ones padded at the end."""
 
     shape: Shape
-    y: np.ndarray
-    design: np.ndarray
-    presample: np.ndarray
-    rows: np.ndarray
+    y: np.ndarray  # (U, T, n), NaN where missing; not read after a unit's end
+    design: np.ndarray  # (U, T, n_design), trend and exogenous columns
+    presample: np.ndarray  # (U, n), y before the first row under the conditional likelihood
+    rows: np.ndarray  # (U,)
 
     @cached_property
     def inside(self) -> np.ndarray:
@@ -260,18 +247,11 @@ class Scaling(SeriesArrays):
     """Standardisation of the series of U units, an affine map of data and parameters.
 
     Series and regressors are centred if the model has a constant, and divided by their deviation.
-
-    Parameters
-    ----------
-    location, scale : arrays of shape (U, n)
-        Of the targets.
-    design : array of shape (U, n_design, n_design)
-        Maps rows of the design to standardised ones.
     """
 
-    location: np.ndarray
-    scale: np.ndarray
-    design: np.ndarray
+    location: np.ndarray  # (U, n), of the targets
+    scale: np.ndarray  # (U, n)
+    design: np.ndarray  # (U, n_design, n_design), maps rows of the design to standardised ones
 
     def standardised(self, sample: Sample) -> Sample:
         """Standardise a sample."""

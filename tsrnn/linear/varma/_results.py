@@ -20,10 +20,9 @@ from tsrnn.contract import (
 from tsrnn.data import quote
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._frames import given_params, tidy
-from tsrnn.linear._multivariate import draws_frame
+from tsrnn.linear._multivariate import companion, draws_frame, inverse_roots, spectral_radius
 from tsrnn.linear.varma._filter import response_errors, responses, simulate_paths
 from tsrnn.linear.varma._specification import Shape
-from tsrnn.linear.varma._system import inverse_roots, spectral_radius
 
 if TYPE_CHECKING:
     from tsrnn.linear.varma._varma import VARMAFamily
@@ -130,7 +129,7 @@ class VARMAResults(LinearForecaster):
         estimates = self.estimates_
         coefficients = self._shape.unpack(estimates.params[estimates.fitted])
         parts = {"AR": coefficients.ar, "MA": -coefficients.ma}
-        return [{name: _companion(lags) for name, lags in parts.items() if lags.shape[1]}]
+        return [{name: companion(lags) for name, lags in parts.items() if lags.shape[1]}]
 
     def simulate(self, n: int, params: Any = None, random_state: Any = None) -> pd.DataFrame:
         """Draw series from the model with normal innovations, from a stationary first state.
@@ -219,11 +218,3 @@ class VARMAResults(LinearForecaster):
     @property
     def _shape(self) -> Shape:
         return cast("VARMAFamily", self.fitted_.family).shape
-
-
-def _companion(lags: np.ndarray) -> np.ndarray:
-    """Companion matrices (U, lags n, lags n) of coefficient matrices (U, lags, n, n)."""
-    units, count, n, _ = lags.shape
-    result = np.tile(np.eye(count * n, k=-n), (units, 1, 1))
-    result[:, :n] = lags.swapaxes(1, 2).reshape(units, n, count * n)
-    return result

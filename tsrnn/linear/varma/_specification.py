@@ -19,26 +19,14 @@ LIKELIHOODS = ("exact", "conditional")
 
 @dataclass(frozen=True)
 class Shape:
-    """Orders and dimensions of a model, with parameters in the order of statsmodels' VARMAX.
+    """Orders and dimensions of a model, with parameters in the order of statsmodels' VARMAX."""
 
-    Parameters
-    ----------
-    n : int
-        Number of targets.
-    p, q : int
-        Lags of the series and of the innovations.
-    trend : {"n", "c", "ct"}
-    n_exog : int
-    exact : bool
-        The state before the first observation is a stationary draw, else zero.
-    """
-
-    n: int
-    p: int
-    q: int
-    trend: str
+    n: int  # targets
+    p: int  # lags of the series
+    q: int  # lags of the innovations
+    trend: str  # one of `TRENDS`
     n_exog: int
-    exact: bool
+    exact: bool  # the state before the first row is a stationary draw, else zero
 
     @cached_property
     def n_trend(self) -> int:

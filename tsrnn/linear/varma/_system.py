@@ -66,26 +66,9 @@ def chol_derivatives(n: int) -> np.ndarray:
     return result
 
 
-def spectral_radius(lags: np.ndarray) -> np.ndarray:
-    """Largest modulus (U,) of the roots of coefficient matrices (U, lags, n, n), zero if none."""
-    return np.abs(inverse_roots(lags)).max(1, initial=0.0)
-
-
 def root_bound(lags: np.ndarray) -> np.ndarray:
     """Cheap bound (U,) of `spectral_radius`, valid if below one: the largest row sum."""
     return np.abs(lags).sum((1, 3)).max(1)
-
-
-def inverse_roots(lags: np.ndarray) -> np.ndarray:
-    """Inverse roots of I - A_1 z - A_2 z^2 ...: eigenvalues (U, lags * n) of the companion."""
-    units, count, n, _ = lags.shape
-    if count < 2:
-        return np.linalg.eigvals(lags[:, 0]) if count else np.zeros((units, 0))
-    companion = np.zeros((units, count * n, count * n))
-    companion[:, :n] = lags.swapaxes(1, 2).reshape(units, n, count * n)
-    below = np.arange((count - 1) * n)
-    companion[:, below + n, below] = 1.0
-    return np.linalg.eigvals(companion)
 
 
 class Stationary(NamedTuple):

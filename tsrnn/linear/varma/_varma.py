@@ -10,11 +10,19 @@ import numpy as np
 
 from tsrnn.contract import Arguments, FittedData, positive_integer, with_shared_arguments
 from tsrnn.data import Panel, quote
-from tsrnn.layers import ParaRNN
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts
+from tsrnn.linear._family import (
+    Ahead,
+    Arrays,
+    Family,
+    Units,
+    normal_forecasts,
+    of_series,
+    set_series,
+)
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
+from tsrnn.linear._multivariate import spectral_radius
 from tsrnn.linear.varma._filter import (
     Forecast,
     State,
@@ -30,7 +38,7 @@ from tsrnn.linear.varma._likelihood import admissible, evaluate
 from tsrnn.linear.varma._prepare import fit_scaling, rows_of, sample_of, trend_of
 from tsrnn.linear.varma._results import VARMAResults
 from tsrnn.linear.varma._specification import Coefficients, Shape, shape_of
-from tsrnn.linear.varma._system import spectral_radius, system
+from tsrnn.linear.varma._system import system
 
 
 @dataclass(frozen=True)
@@ -118,16 +126,16 @@ class VARMAFamily(Family):
         if len(fitted):
             sample = sample_of(self.shape, panel, steps, units.constants["presample"])
             after = state_after(self._coefficients(units), sample.select(fitted))
-            state["mean"][fitted], state["cov"][fitted] = after
+            set_series(state, fitted, after._asdict())
         return state
 
     def advance(self, state: Arrays, panel: Panel, units: Units, steps: np.ndarray) -> Arrays:
         new, fitted = self.empty_state(len(units.params)), units.fitted
         if len(fitted):
             sample = sample_of(self.shape, panel, steps, units.constants["presample"])
-            before = State(state["mean"][fitted], state["cov"][fitted])
+            before = State(**of_series(state, fitted))
             after = state_on(self._coefficients(units), sample.select(fitted), before)
-            new["mean"][fitted], new["cov"][fitted] = after
+            set_series(new, fitted, after._asdict())
         return new
 
     def forecast(self, state: Arrays, units: Units, ahead: Ahead, levels: list[float]) -> Arrays:
@@ -195,10 +203,6 @@ class VARMAFamily(Family):
         if shape.exact:
             before = np.linalg.solve(np.eye(shape.n) - ar.sum(0), intercept)
         return Recursion(DifferenceEquation(-ma, ar + ma, intercept), before, before)
-
-    @classmethod
-    def outputs_of(cls, layer: ParaRNN) -> int:
-        return int(layer.input_size)
 
     @classmethod
     def named(cls, equation: DifferenceEquation) -> dict[str, float]:

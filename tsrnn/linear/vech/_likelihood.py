@@ -25,6 +25,7 @@ from torch import Tensor
 
 from tsrnn.kernels import cells, recurrence
 from tsrnn.linear._estimates import Derivatives
+from tsrnn.linear._multivariate import companion
 from tsrnn.linear._optimise import Evaluation
 from tsrnn.linear.vech._density import (
     Density,
@@ -106,7 +107,7 @@ def forecast_companion(
     for matrices in (theta, phi):
         for total, matrix in zip(sums, matrices, strict=False):
             total += matrix
-    return companion(list(sums))
+    return companion(sums[None])[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +282,7 @@ def states(
     initial = np.zeros((q * size, lanes))
     if before is not None:
         initial += before.reshape(-1, 1)
-    matrix = companion(weights)
+    matrix = companion(np.array(weights)[None])[0]
     if q * size <= _UNROLLED:  # sequences are the units of one layer
         params = np.repeat(matrix.reshape(-1, 1), lanes, 1)
         return _run(matrix, fields[None], params, initial[None])[0].numpy()[:, :size]
@@ -302,14 +303,6 @@ def adjoints(weights: list[np.ndarray], gradient: np.ndarray) -> np.ndarray:
     r"""Run :math:`\lambda_t = g_t + \sum_j W_j' \lambda_{t+j}` backward over (T, N)."""
     reverse = states([matrix.T for matrix in weights], gradient[::-1, :, None].copy())
     return reverse[::-1, :, 0]
-
-
-def companion(weights: list[np.ndarray]) -> np.ndarray:
-    """Companion matrix (q N, q N), the transition of (h_{t-1}, ..., h_{t-q})."""
-    q, size = len(weights), len(weights[0])
-    matrix = np.eye(q * size, k=-size)
-    matrix[:size] = np.hstack(weights)
-    return matrix
 
 
 def lagged(sequence: np.ndarray, lag: int, before: np.ndarray | float = 0.0) -> np.ndarray:

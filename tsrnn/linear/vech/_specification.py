@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tsrnn.linear._mean import Mean, level_form
+from tsrnn.linear._mean import Mean, MeanSpecification, level_form
 from tsrnn.linear.vech._structure import Structure, coefficients, factors, natural
 
 NESTED_KINDS = {
@@ -19,7 +19,7 @@ NESTED_KINDS = {
 
 
 @dataclass(frozen=True)
-class Specification:
+class Specification(MeanSpecification):
     """Structure, orders and conventions of a model."""
 
     kind: str  # the structure
@@ -30,11 +30,6 @@ class Specification:
     targets: tuple[object, ...]  # names of the n variables
     stationary: bool  # keep the spectral radius below one
     n_starts: int
-
-    @property
-    def n(self) -> int:
-        """Number of variables."""
-        return len(self.targets)
 
     @property
     def natural(self) -> Structure:
@@ -52,19 +47,9 @@ class Specification:
         return self.mean.names(self.targets)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of all parameters."""
-        return self.own_names + self.relation_names
-
-    @property
     def own_names(self) -> tuple[str, ...]:
         """Names of the parameters of the likelihood, mean first."""
         return self.mean_names + self.natural.names
-
-    @property
-    def relation_names(self) -> tuple[str, ...]:
-        """Names of the elements of the cointegrating vectors, the last parameters."""
-        return self.mean.relation_names(self.targets)
 
     def apart(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Split parameters (k,) into the likelihood's and the cointegrating vectors (n, rank)."""

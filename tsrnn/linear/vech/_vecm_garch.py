@@ -19,15 +19,15 @@ from tsrnn.contract import (
     with_shared_arguments,
 )
 from tsrnn.data import Panel, quote
-from tsrnn.layers import ParaRNN
 from tsrnn.linear._arguments import order_of
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._covariance import SerialFamily
 from tsrnn.linear._estimates import Estimates
 from tsrnn.linear._family import Arrays, Family, Units
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
-from tsrnn.linear._matrices import Forecast, MatrixForecaster
+from tsrnn.linear._matrices import Forecast, MatrixForecaster, SpecifiedFamily
 from tsrnn.linear._mean import Mean
+from tsrnn.linear._multivariate import companion
 from tsrnn.linear.vech._filter import (
     CovarianceState,
     advance_vech,
@@ -38,30 +38,22 @@ from tsrnn.linear.vech._filter import (
 )
 from tsrnn.linear.vech._fit import PreparedSeries, Search, estimates_of, highest_maximum, samples
 from tsrnn.linear.vech._inference import face_covariance, on_face
-from tsrnn.linear.vech._likelihood import companion, forecast_companion, persistence
+from tsrnn.linear.vech._likelihood import forecast_companion, persistence
 from tsrnn.linear.vech._specification import Model, Specification, is_nested_kind
 from tsrnn.linear.vech._structure import STRUCTURES, Linear, n_variables, natural
 
 
 @dataclass(frozen=True)
-class VECHFamily(SerialFamily):
+class VECHFamily(SpecifiedFamily, SerialFamily):
     """Vech model of one structure at given orders."""
 
     spec: Specification
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.spec.names
 
     @property
     def title(self) -> str:
         spec = self.spec
         name = "BEKK" if spec.kind == "bekk" else f"{spec.kind} vech"
         return f"{name}({spec.p}, {spec.q}), {spec.mean.kind} mean"
-
-    @property
-    def n(self) -> int:
-        return self.spec.n
 
     @property
     def n_lags(self) -> int:
@@ -91,10 +83,6 @@ class VECHFamily(SerialFamily):
             "Constant": "targeted" if self.spec.targeting else "estimated",
             "Presample": "mean square",
         }
-
-    @property
-    def n_arma(self) -> int:
-        return self.n_lags * self.n
 
     def prepare(
         self, panel: Panel, given: np.ndarray | None
@@ -150,9 +138,6 @@ class VECHFamily(SerialFamily):
             return {}
         return {"Spectral radius": f"{persistence(self.model(params, constants)):.4f}"}
 
-    def notes(self) -> list[str]:
-        return self.spec.mean.notes(self.spec.targets)
-
     def restriction_to(self, smaller: Family, params: np.ndarray) -> Restriction | None:
         if not isinstance(smaller, VECHFamily):
             return None
@@ -194,10 +179,6 @@ class VECHFamily(SerialFamily):
         blocks = [block for block in full.blocks if isinstance(block, Linear)]  # all of them
         params = [block.params(value) for block, value in zip(blocks, values, strict=True)]
         return dict(zip(full.names, np.concatenate(params), strict=True))
-
-    @classmethod
-    def outputs_of(cls, layer: ParaRNN) -> int:
-        return layer.input_size
 
 
 @with_shared_arguments
@@ -259,13 +240,11 @@ class VECMGARCH(MatrixForecaster):
         "information" or "bollerslev-wooldridge".
     random_state : int, numpy random generator or None
         Seed of simulated paths. Fits do not depend on it.
-    verbose
-        As in all forecasters.
     intervals : {"model", "conformal"}
         Intervals of the model, or conformal ones from rolling forecasts of the last rows.
-    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq
+    horizon, target, known_ahead, static, calendar, holidays, id_col, time_col, freq, missing
         As in all linear models.
-    missing, strict, support
+    strict, support, verbose
         As in all linear models.
 
     Attributes
@@ -431,7 +410,7 @@ class VECMGARCH(MatrixForecaster):
             "covariance": np.stack([forecast_companion(model.theta, model.phi) for model in models])
         }
         if len(models[0].phi):
-            blocks["Phi"] = np.stack([companion(list(model.phi)) for model in models])
+            blocks["Phi"] = companion(np.stack([model.phi for model in models]))
         return [blocks]
 
     def _usable(self, unit: Any) -> int:
