@@ -64,3 +64,12 @@ def network():
     settings = {"hidden_size": 8, "n_layers": 1, "max_epochs": 1, "input_size": 8, "refit": False}
     model = ParaRNNForecaster(horizon=3, random_state=0, **settings)
     return model.fit(simulated(8, 40, seed=1))
+
+
+@pytest.fixture
+def with_x(panel):
+    """Return rows with a column x, and those of the next three steps without y."""
+    draw = np.random.default_rng(3).normal(size=len(panel))
+    frame = panel.assign(x=draw, y=panel["y"] + 2 * draw)
+    last = frame.groupby("unique_id").tail(3)
+    return frame.drop(index=last.index), last.drop(columns="y")

@@ -311,11 +311,8 @@ def test_ids_of_csv_files_keep_their_zeros(panel, arma, tmp_path):
     assert run.forecasts()["unique_id"].iloc[0] == "00"
 
 
-def test_future_columns_from_files(panel, sort, tmp_path):
-    draw = np.random.default_rng(3).normal(size=len(panel))
-    frame = panel.assign(x=draw, y=panel["y"] + 2 * draw)
-    last = frame.groupby("unique_id").tail(3)
-    past, future = frame.drop(index=last.index), last.drop(columns="y")
+def test_future_columns_from_files(with_x, sort, tmp_path):
+    past, future = with_x
     to_polars(past).write_parquet(tmp_path / "past.parquet")
     to_polars(future).write_parquet(tmp_path / "future.parquet")
     model = ARMA(order=(1, 0), known_ahead="x", horizon=3)
@@ -401,27 +398,19 @@ def test_files_that_cannot_be_read_are_named(panel, arma, tmp_path):
         forecast_batches(tmp_path, arma, out=tmp_path / "out")
 
 
-def test_a_folder_with_other_files_is_left_alone(panel, arma, tmp_path):
-    (tmp_path / "letter.txt").write_text("dear")
+@pytest.mark.parametrize("name", ["letter.txt", "plan.json"])
+def test_a_folder_with_other_files_is_left_alone(panel, arma, name, tmp_path):
+    (tmp_path / name).write_text("[1]")
     for overwrite in (False, True):
         with pytest.raises(ValueError, match="holds other files"):
             forecast_batches(panel, arma, out=tmp_path, overwrite=overwrite)
-    assert (tmp_path / "letter.txt").read_text() == "dear"
+    assert (tmp_path / name).read_text() == "[1]"
 
 
 def test_the_plan_is_plain_json(panel, arma, tmp_path):
     forecast_batches(panel, arma, h=2, level=80, out=tmp_path)
     plan = json.loads((tmp_path / "plan.json").read_text())
     assert (plan["h"], plan["level"], plan["n_partitions"]) == (2, [80], 1)
-
-
-@pytest.fixture
-def with_x(panel):
-    """Return rows with a column x, and those of the next three steps without y."""
-    draw = np.random.default_rng(3).normal(size=len(panel))
-    frame = panel.assign(x=draw, y=panel["y"] + 2 * draw)
-    last = frame.groupby("unique_id").tail(3)
-    return frame.drop(index=last.index), last.drop(columns="y")
 
 
 @pytest.mark.few("parquet")
@@ -519,13 +508,6 @@ def test_threads_are_as_they_were(panel, arma, tmp_path):
         run = forecast_batches(panel, arma, out=tmp_path, n_jobs=2, rows_per_batch=80)
         assert [pool["num_threads"] for pool in threadpoolctl.threadpool_info()] == before
     assert (run.n_failed, run.n_partitions) == (0, 12)
-
-
-def test_a_plan_of_somebody_else_is_left_alone(panel, arma, tmp_path):
-    (tmp_path / "plan.json").write_text("[1]")
-    with pytest.raises(ValueError, match="holds other files"):
-        forecast_batches(panel, arma, out=tmp_path, overwrite=True)
-    assert (tmp_path / "plan.json").read_text() == "[1]"
 
 
 @pytest.mark.few("True")

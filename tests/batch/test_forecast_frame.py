@@ -87,11 +87,8 @@ def test_polars_comes_back_as_polars(panel, arma):
     np.testing.assert_array_equal(made["ARMA"].to_numpy(), expected["ARMA"].to_numpy())
 
 
-def test_columns_known_ahead_go_with_their_series(panel):
-    rows = np.random.default_rng(3).normal(size=len(panel))
-    frame = panel.assign(x=rows, y=panel["y"] + 2 * rows)
-    last = frame.groupby("unique_id").tail(3)
-    past, future = frame.drop(index=last.index), last.drop(columns="y")
+def test_columns_known_ahead_go_with_their_series(with_x):
+    past, future = with_x
     model = ARMA(order=(1, 0), known_ahead="x", horizon=3)
     answer = forecast_frame(past, model, X_future=future[future["unique_id"] != "s2"])
     assert [problem.unique_id for problem in answer.problems] == ["s2"]

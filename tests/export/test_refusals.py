@@ -24,58 +24,44 @@ def fitted(kit):
     return fit
 
 
-@BOTH
-def test_of_a_classical_model_with_advice(export, tmp_path):
-    with pytest.raises(TypeError, match=r"got ARMA. to_rnn\(\) gives it as a module of torch"):
-        export(ARMA(), tmp_path / "x")
+# What is exported (a forecaster, or changes of a small one), level, error, message.
+REFUSED = {
+    "classical": (ARMA(), None, TypeError, r"got ARMA. to_rnn\(\) gives it as a module of torch"),
+    "baseline": (Naive(), None, TypeError, "got Naive. Keep it by save and tsrnn.load"),
+    "before fit": (ParaRNNForecaster(), None, NotFittedError, "not fitted yet"),
+    "attention": ({"cell": "attention"}, None, ValueError, "cell='attention' cannot be exported"),
+    "by series": (
+        {"per_series": True},
+        None,
+        ValueError,
+        r"Export that of one series, model.for_series\(id\)",
+    ),
+    "student-t": (
+        {"intervals": "student-t"},
+        80,
+        ValueError,
+        "Leave level out, or fit with intervals='quantile'",
+    ),
+    "share": ({}, 0.8, ValueError, "level is in percent"),
+}
 
 
 @BOTH
-def test_of_a_baseline(export, tmp_path):
-    with pytest.raises(TypeError, match="got Naive. Keep it by save and tsrnn.load"):
-        export(Naive(), tmp_path / "x")
-
-
-@BOTH
-def test_before_fit(export, tmp_path):
-    with pytest.raises(NotFittedError):
-        export(ParaRNNForecaster(), tmp_path / "x")
-
-
-@BOTH
-def test_of_attention(export, fitted, tmp_path):
-    with pytest.raises(ValueError, match="cell='attention' cannot be exported"):
-        export(fitted(cell="attention"), tmp_path / "x")
-
-
-@BOTH
-def test_of_a_network_for_each_series(export, fitted, tmp_path):
-    model = fitted(per_series=True)
-    with pytest.raises(ValueError, match=r"Export that of one series, model.for_series\(id\)"):
-        export(model, tmp_path / "x")
-
-
-@BOTH
-def test_of_intervals_of_student(export, fitted, tmp_path):
-    with pytest.raises(ValueError, match="Leave level out, or fit with intervals='quantile'"):
-        export(fitted(intervals="student-t"), tmp_path / "x", level=80)
-
-
-@BOTH
-def test_of_levels_that_are_none(export, fitted, tmp_path):
-    model = fitted()
-    with pytest.raises(ValueError, match="level is in percent"):
-        export(model, tmp_path / "x", level=0.8)
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_exported(export, case, fitted, tmp_path):
+    model, level, error, message = REFUSED[case]
+    model = fitted(**model) if isinstance(model, dict) else model
+    with pytest.raises(error, match=message):
+        export(model, tmp_path / "x", level=level)
     assert not list(tmp_path.iterdir())
 
 
 @BOTH
 def test_of_places_that_are_no_file(export, fitted, tmp_path):
-    model = fitted()
     with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
-        export(model, tmp_path / "nowhere" / "x")
+        export(fitted(), tmp_path / "nowhere" / "x")
     with pytest.raises(IsADirectoryError, match="is a folder; name a file in it"):
-        export(model, tmp_path)
+        export(fitted(), tmp_path)
 
 
 @pytest.mark.parametrize("missing", ["onnx", "onnxscript", "onnxruntime"])

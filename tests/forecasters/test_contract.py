@@ -2,7 +2,6 @@
 
 import copy
 import importlib
-import pickle
 
 import joblib
 import matplotlib as mpl
@@ -54,17 +53,6 @@ class TestParameters:
         assert all(after[name] is before[name] for name in before)
         assert model.target is target
 
-    @pytest.mark.few
-    def test_set_and_clone(self, fitted):
-        copied = clone(fitted).set_params(horizon=4)
-        assert shown(copied.get_params()) == shown(fitted.get_params() | {"horizon": 4})
-        assert not hasattr(copied, "state_")
-        with pytest.raises(ValueError, match="Invalid parameter 'horizons'"):
-            copied.set_params(horizons=4)
-
-    def test_repr_shows_what_was_chosen(self, make):
-        assert "horizon=6" in repr(make())
-
 
 class TestFit:
     @pytest.mark.few
@@ -89,13 +77,6 @@ class TestFit:
         assert np.isfinite(make().fit(single.iloc[: entry.fewest]).predict().to_numpy()).all()
         with pytest.raises(ValueError, match=entry.too_short):
             make(freq="MS").fit(single.iloc[: entry.fewest - 1])
-
-    def test_a_fit_that_fails_leaves_the_one_before(self, fitted_to, entry, data, same):
-        model = fitted_to("single").set_params(freq="MS")
-        before = model.predict()
-        with pytest.raises(ValueError, match=entry.too_short):
-            model.fit(data[data["unique_id"] == "a"].head(entry.fewest - 1))
-        same(model.predict(), before, rtol=0)
 
     @pytest.mark.parametrize(
         ("method", "arguments"),
@@ -340,13 +321,6 @@ class TestComposition:
         # Workers have one thread: matrix products of torch may differ in the last digit.
         for made, frame in zip(models, frames, strict=True):
             same(made.predict(), model.fit(frame).predict(), rtol=1e-6)
-
-    @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
-    def test_copies_are_whole(self, early, data, cut, same, copied):
-        model = copied(early)
-        same(model.predict(6, level=[80]), early.predict(6, level=[80]), rtol=0)
-        model.update(cut(data, 9)[1])
-        assert (early.predict(1)["ds"] < model.predict(1)["ds"]).all()
 
 
 def drawn(axes, label):

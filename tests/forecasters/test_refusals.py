@@ -26,75 +26,104 @@ def told(error, call, *parts):
         assert part in str(caught.value)
 
 
+DAYS = pd.DataFrame({"unique_id": "d", "ds": pd.date_range("2020", periods=50), "y": 1.0})
+# Frame made of `panel`, arguments, error, parts of its message.
+PANELS = {
+    "empty": (lambda df: df.iloc[:0], {}, ValueError, ["must have rows; it is empty"]),
+    "one row": (
+        lambda df: df.iloc[:1],
+        {},
+        ValueError,
+        ["frequency cannot be inferred", "freq='MS'"],
+    ),
+    "all missing": (
+        lambda df: df.assign(y=np.nan),
+        {},
+        ValueError,
+        ["of series 'a' (and of 2 more", "or drop"],
+    ),
+    "words": (
+        lambda df: df.assign(y="four"),
+        {},
+        TypeError,
+        ["'y' must be numeric", "'four'"],
+    ),
+    "digits": (
+        lambda df: df.assign(y="4"),
+        {"strict": True},
+        TypeError,
+        ["'y' must be numeric", "'4'"],
+    ),
+    "duplicated": (
+        lambda df: pd.concat([df, df.iloc[[3]]]),
+        {},
+        ValueError,
+        ["duplicated are series 'a': 1 row at 2015-04-01", "aggregate"],
+    ),
+    "unsorted": (
+        lambda df: df.iloc[[1, 0, *range(2, len(df))]],
+        {},
+        ValueError,
+        ["must increase within a series", "Sort by"],
+    ),
+    "gap": (
+        lambda df: df.drop(index=5),
+        {"missing": "error"},
+        ValueError,
+        ["1 missing after series 'a'", "2015-05-01"],
+    ),
+    "mixed frequencies": (
+        lambda df: pd.concat([df, DAYS]),
+        {},
+        ValueError,
+        ["series 'a' has 'MS', series 'd' has 'D'", "per frequency"],
+    ),
+    "no target": (
+        lambda df: df,
+        {"target": "q"},
+        ValueError,
+        ["the target 'q' is not a column", "'y'"],
+    ),
+}
+
+
 class TestData:
     """What the gate of the data refuses reaches who calls fit."""
 
-    def refused(self, make, frame, *parts, error=ValueError, **changes):
-        told(error, lambda: make(**changes).fit(frame), *parts)
-
-    def test_empty(self, make, panel):
-        self.refused(make, panel.iloc[:0], "must have rows; it is empty")
-
-    def test_one_row(self, make, panel):
-        self.refused(make, panel.iloc[:1], "frequency cannot be inferred", "freq='MS'")
-
-    def test_all_missing(self, make, panel):
-        self.refused(make, panel.assign(y=np.nan), "of series 'a' (and of 2 more", "or drop")
+    @pytest.mark.parametrize("case", PANELS)
+    def test_panel(self, make, panel, case):
+        change, arguments, error, parts = PANELS[case]
+        told(error, lambda: make(**arguments).fit(change(panel)), *parts)
 
     @pytest.mark.few
     def test_missing(self, make, wave):
         gappy = wave.where(np.arange(len(wave)) % 50 != 5)
         parts = "missing are 2 rows at 2015-06-01, 2019-08-01", "interpolate"
-        self.refused(make, gappy, *parts, missing="error")
+        told(ValueError, lambda: make(missing="error").fit(gappy), *parts)
         filled = make(missing="interpolate").fit(gappy)
         expected = make().fit(gappy.interpolate())
         np.testing.assert_array_equal(filled.predict(), expected.predict())
 
-    def test_strings(self, make, panel):
-        self.refused(make, panel.assign(y="four"), "'y' must be numeric", "'four'", error=TypeError)
-        told = {"error": TypeError, "strict": True}
-        self.refused(make, panel.assign(y="4"), "'y' must be numeric", "'4'", **told)
-
-    def test_duplicated(self, make, panel):
-        twice = pd.concat([panel, panel.iloc[[3]]])
-        self.refused(make, twice, "duplicated are series 'a': 1 row at 2015-04-01", "aggregate")
-
-    def test_unsorted(self, make, panel):
-        mixed = panel.iloc[[1, 0, *range(2, len(panel))]]
-        self.refused(make, mixed, "must increase within a series", "Sort by")
-
-    def test_gap(self, make, panel):
-        parts = "1 missing after series 'a'", "2015-05-01"
-        self.refused(make, panel.drop(index=5), *parts, missing="error")
-
-    def test_mixed_frequencies(self, make, panel):
-        days = pd.DataFrame({"unique_id": "d", "ds": pd.date_range("2020", periods=50), "y": 1.0})
-        frame = pd.concat([panel, days])
-        self.refused(make, frame, "series 'a' has 'MS', series 'd' has 'D'", "per frequency")
-
-    def test_infinite(self, make, wave):
-        self.refused(make, wave.replace(wave.iloc[3], np.inf), "must be finite", "2015-04-01")
+    def test_frames_of_other_kinds(self, make, wave, wide):
+        infinite, array = wave.replace(wave.iloc[3], np.inf), wave.to_numpy()
+        told(ValueError, lambda: make().fit(infinite), "must be finite", "2015-04-01")
+        parts = "'q' is not a column", "'u', 'v', 'w'"
+        told(ValueError, lambda: make(target=["u", "q"]).fit(wide), *parts)
+        told(TypeError, lambda: make(strict=True).fit(array), "pandas Series or DataFrame")
+        told(ValueError, lambda: make().fit(wave, wave), "named by the argument target", "leave y")
 
     def test_too_short(self, small, panel, wave):
-        self.refused(small, wave.iloc[:1], "needs at least 18 rows for horizon=6", "has 1")
+        def fit(frame, **changes):
+            return lambda: small(**changes).fit(frame)
+
+        told(ValueError, fit(wave.iloc[:1]), "needs at least 18 rows for horizon=6", "has 1")
         head = panel.groupby("unique_id").head(17)
         parts = "at least 18 rows for horizon=6", "longest, 'a', has 17", "take a smaller horizon"
-        self.refused(small, head, *parts)
-        self.refused(small, head.iloc[:7], "at least 8 rows for horizon=2", horizon=None)
+        told(ValueError, fit(head), *parts)
+        told(ValueError, fit(head.iloc[:7], horizon=None), "at least 8 rows for horizon=2")
         rows = {"a": 70, "b": 7, "c": 5}
         few = pd.concat([part.head(rows[name]) for name, part in panel.groupby("unique_id")])
-        self.refused(small, few, "2 of 3 have fewer", "series 'c' has 5", "drop these series")
-
-    def test_target_not_found(self, make, panel, wide):
-        self.refused(make, panel, "the target 'q' is not a column", "'y'", target="q")
-        self.refused(make, wide, "'q' is not a column", "'u', 'v', 'w'", target=["u", "q"])
-
-    def test_no_frame(self, make, wave):
-        array, words = wave.to_numpy(), "pandas Series or DataFrame"
-        self.refused(make, array, words, error=TypeError, strict=True)
-
-    def test_y_beside_the_frame(self, make, wave):
-        told(ValueError, lambda: make().fit(wave, wave), "named by the argument target", "leave y")
+        told(ValueError, fit(few), "2 of 3 have fewer", "series 'c' has 5", "drop these series")
 
 
 class TestConstant:
@@ -107,86 +136,68 @@ class TestConstant:
         assert (forecast.loc["a", "ParaRNN-lo-95"] < forecast.loc["a", "ParaRNN"]).all()
 
 
-class TestConstructor:
-    @pytest.mark.parametrize(
-        ("name", "value", "error"),
-        [
-            *((name, 0, ValueError) for name in (
-                "horizon", "input_size", "hidden_size", "block_size", "n_layers", "batch_size",
-                "max_epochs", "patience", "val_size",
-            )),
-            *((name, 2.5, TypeError) for name in ("horizon", "val_size", "max_epochs")),
-            ("horizon", -1, ValueError),
-            ("horizon", "3", TypeError),
-            ("horizon", True, TypeError),
-            ("batch_size", None, TypeError),
-        ],
-    )  # fmt: skip
-    def test_counts(self, small, wave, name, value, error):
-        expected = f"{name} must be a positive integer; got {value!r}"
-        told(error, lambda: small(**{name: value}).fit(wave), expected)
+COUNT, RATE = "a positive integer", "a number greater than 0"
+SEED = "an integer, a numpy random generator or None"
+VERBOSE = "True, False or an integer of at least 0"
+DEVICE = "'cpu', 'cuda' or 'mps'"
+# Argument, value, error, what the message says that it must be.
+ARGUMENTS = [
+    *((name, 0, ValueError, COUNT) for name in (
+        "horizon", "input_size", "hidden_size", "block_size", "n_layers", "batch_size",
+        "max_epochs", "patience", "val_size",
+    )),
+    *((name, 2.5, TypeError, COUNT) for name in ("horizon", "val_size", "max_epochs")),
+    ("horizon", -1, ValueError, COUNT),
+    ("horizon", "3", TypeError, COUNT),
+    ("horizon", True, TypeError, COUNT),
+    ("batch_size", None, TypeError, COUNT),
+    ("preset", "fast", ValueError, "one of ('default', 'paper')"),
+    ("preset", None, ValueError, "one of ('default', 'paper')"),
+    ("nonlinearity", "sin", ValueError, "one of ('tanh', 'relu', 'identity')"),
+    ("aggregation", "mean", ValueError, "one of ('linear', 'fc', 'ffn')"),
+    ("multivariate", "both", ValueError, "one of ('auto', 'independent', 'joint', 'factor')"),
+    (
+        "intervals", "bootstrap", ValueError,
+        "one of ('conformal', 'gaussian', 'quantile', 'student-t')",
+    ),
+    ("loss", "huber", ValueError, "one of ('mse', 'mae')"),
+    ("missing", "drop", ValueError, "one of ('auto', 'error', 'interpolate', 'keep')"),
+    ("local_level", "yes", TypeError, 'True, False or "auto"'),
+    ("network", "yes", TypeError, 'True, False or "auto"'),
+    ("linear_path", "yes", TypeError, "True or False"),
+    ("learning_rate", 0, ValueError, RATE),
+    ("learning_rate", np.inf, ValueError, RATE),
+    ("learning_rate", "fast", ValueError, RATE),
+    ("learning_rate", 1e38, ValueError, "a number of at most 1e+37"),
+    ("weight_decay", -0.1, ValueError, "a number of at least 0"),
+    ("device", "tpu", ValueError, DEVICE),
+    ("device", "meta", ValueError, DEVICE),
+    ("device", 3, TypeError, "a name such as 'cpu' or 'cuda'"),
+    ("random_state", "a", TypeError, SEED),
+    ("random_state", 1.5, TypeError, SEED),
+    ("random_state", True, TypeError, SEED),
+    ("random_state", -1, ValueError, "between 0 and 2**63 - 1"),
+    ("verbose", "loud", TypeError, VERBOSE),
+    ("verbose", None, TypeError, VERBOSE),
+    ("verbose", 1.0, TypeError, VERBOSE),
+    ("verbose", -1, ValueError, VERBOSE),
+]  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("name", "value", "choices"),
-        [
-            ("preset", "fast", "('default', 'paper')"),
-            ("preset", None, "('default', 'paper')"),
-            ("nonlinearity", "sin", "('tanh', 'relu', 'identity')"),
-            ("aggregation", "mean", "('linear', 'fc', 'ffn')"),
-            ("multivariate", "both", "('auto', 'independent', 'joint', 'factor')"),
-            ("intervals", "bootstrap", "('conformal', 'gaussian', 'quantile', 'student-t')"),
-            ("loss", "huber", "('mse', 'mae')"),
-            ("missing", "drop", "('auto', 'error', 'interpolate', 'keep')"),
-        ],
-    )
-    def test_choices(self, small, wave, name, value, choices):
-        expected = f"{name} must be one of {choices}; got {value!r}"
-        told(ValueError, lambda: small(**{name: value}).fit(wave), expected)
+
+class TestConstructor:
+    @pytest.mark.parametrize(("name", "value", "error", "legal"), ARGUMENTS)
+    def test_value(self, small, wave, name, value, error, legal):
+        model = small(**{name: value})
+        told(error, lambda: model.fit(wave), f"{name} must", f"{legal}; got {value!r}")
 
     def test_networks_of_ones_own_skip_nothing(self, small, wave):
         told(ValueError, lambda: small(missing="keep").fit(wave), "is for the prior network")
         lem = LEMForecaster(missing="keep", prior=None)
         told(ValueError, lambda: lem.fit(wave), "is for the prior network")
 
-    @pytest.mark.parametrize(
-        ("name", "legal"),
-        [
-            ("local_level", 'True, False or "auto"'),
-            ("network", 'True, False or "auto"'),
-            ("linear_path", "True or False"),
-        ],
-    )
-    def test_flags(self, small, wave, name, legal):
-        expected = f"{name} must be {legal}; got 'yes'"
-        told(TypeError, lambda: small(**{name: "yes"}).fit(wave), expected)
-
-    @pytest.mark.parametrize(
-        ("name", "value", "expected"),
-        [
-            ("learning_rate", 0, "a number greater than 0; got 0"),
-            ("learning_rate", np.inf, "a number greater than 0; got inf"),
-            ("learning_rate", "fast", "a number greater than 0; got 'fast'"),
-            ("learning_rate", 1e38, "a number of at most 1e+37; got 1e+38"),
-            ("weight_decay", -0.1, "a number of at least 0; got -0.1"),
-        ],
-    )
-    def test_rates(self, small, wave, name, value, expected):
-        told(ValueError, lambda: small(**{name: value}).fit(wave), f"{name} must be {expected}")
-
     def test_the_largest_rate_is_one_that_training_takes(self, small, wave):
         model = small(learning_rate=1e37, linear_path=False, local_level=False)
         told(FloatingPointError, lambda: model.fit(wave), "training diverged")
-
-    @pytest.mark.parametrize(
-        ("value", "error", "expected"),
-        [
-            ("tpu", ValueError, "device must be 'cpu', 'cuda' or 'mps'; got 'tpu'"),
-            ("meta", ValueError, "device must be 'cpu', 'cuda' or 'mps'; got 'meta'"),
-            (3, TypeError, "device must be a name such as 'cpu' or 'cuda'; got 3"),
-        ],
-    )
-    def test_device(self, small, wave, value, error, expected):
-        told(error, lambda: small(device=value).fit(wave), expected)
 
     def test_device_that_is_not_there(self, small, wave, monkeypatch):
         monkeypatch.setattr("torch.cuda.is_available", lambda: False)
@@ -194,31 +205,11 @@ class TestConstructor:
         told(ValueError, lambda: small(device="cpu:1").fit(wave), "finds 1", "device='cpu'")
         told(ValueError, lambda: small(device="cpu:999").fit(wave), "finds 1", "device='cpu'")
 
-    @pytest.mark.parametrize(
-        ("value", "error", "expected"),
-        [
-            ("a", TypeError, "an integer, a numpy random generator or None; got 'a'"),
-            (1.5, TypeError, "an integer, a numpy random generator or None; got 1.5"),
-            (True, TypeError, "an integer, a numpy random generator or None; got True"),
-            (-1, ValueError, "between 0 and 2**63 - 1; got -1"),
-        ],
-    )
-    def test_random_state(self, small, wave, value, error, expected):
-        told(error, lambda: small(random_state=value).fit(wave), "random_state must", expected)
-
     @pytest.mark.parametrize("value", [np.array(["tanh", "relu"]), ["tanh"], 1], ids=repr)
     def test_choices_of_another_type(self, small, wave, value):
         expected = "('tanh', 'relu', 'identity')", f"got {value!r}"
         told(ValueError, lambda: small(nonlinearity=value).fit(wave), *expected)
         told(ValueError, lambda: small(preset=value).fit(wave), "('default', 'paper')")
-
-    @pytest.mark.parametrize(
-        ("value", "error"),
-        [("loud", TypeError), (None, TypeError), (1.0, TypeError), (-1, ValueError)],
-    )
-    def test_verbose(self, small, wave, value, error):
-        expected = f"verbose must be True, False or an integer of at least 0; got {value!r}"
-        told(error, lambda: small(verbose=value).fit(wave), expected)
 
     @pytest.mark.parametrize("value", ["early", [1], 3])
     def test_callbacks(self, small, wave, value):
