@@ -26,12 +26,7 @@ PRETRAINED = "first forecast, pretrained"
 COMMAND = "`tsrnn forecast data.csv`, pretrained"
 ABOVE = " above numpy and pandas"
 # Seconds of the processor, which on an idle core are those on the clock.
-LIMITS = {
-    IMPORT + ABOVE: 0.3,
-    PRETRAINED + ABOVE: 1.0,
-    COMMAND + ABOVE: 1.0,
-    "`tsrnn --help`": 0.2,
-}
+LIMITS = {IMPORT + ABOVE: 0.3, PRETRAINED + ABOVE: 1.0, COMMAND + ABOVE: 1.0, "`tsrnn --help`": 0.2}
 
 
 class Seconds(NamedTuple):

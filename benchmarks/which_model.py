@@ -112,11 +112,7 @@ CASES: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
         lambda: load_macrodata()[["infl"]],
         lambda: tsrnn.ARMA(order=(1, 1)),
     ),
-    "volatility of daily returns": (
-        "GARCH()",
-        returns,
-        lambda: tsrnn.GARCH(random_state=0),
-    ),
+    "volatility of daily returns": ("GARCH()", returns, lambda: tsrnn.GARCH(random_state=0)),
 }
 
 

@@ -24,10 +24,7 @@ DIGITS = tuple("0123456789")
 OBJECTS = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
 )  # fmt: skip
-COUNTS = {
-    "MNIST": {"train": 60_000, "test": 10_000},
-    "CIFAR-10": {"train": 50_000, "test": 10_000},
-}
+COUNTS = {"MNIST": {"train": 60_000, "test": 10_000}, "CIFAR-10": {"train": 50_000, "test": 10_000}}
 # Files of MNIST, images and labels, with SHA-256 of their uncompressed content.
 MNIST = {
     "train": {

@@ -395,10 +395,7 @@ def _observed_map(
 
 
 def _simulated(
-    n: int,
-    random_state: Seed,
-    mean: Callable[[np.ndarray, np.ndarray], float],
-    noise: float,
+    n: int, random_state: Seed, mean: Callable[[np.ndarray, np.ndarray], float], noise: float
 ) -> Series:
     """Simulate a series from its conditional mean given earlier rows and innovations."""
     check_at_least(1, n=n)

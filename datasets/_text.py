@@ -53,11 +53,7 @@ class Corpus:
 
     @classmethod
     def from_tokens(
-        cls,
-        name: str,
-        train: Sequence[str],
-        validation: Sequence[str],
-        test: Sequence[str],
+        cls, name: str, train: Sequence[str], validation: Sequence[str], test: Sequence[str]
     ) -> Corpus:
         """Encode the tokens of three parts.
 

@@ -310,8 +310,7 @@ def _values(header: _Header, number: int, text: str) -> np.ndarray:
             value = _finite_or_missing(piece)
             if value is None:
                 header.fail(
-                    number,
-                    f"value {place + 1} of a dimension is no finite number: {piece[:40]!r}",
+                    number, f"value {place + 1} of a dimension is no finite number: {piece[:40]!r}"
                 )
             values[place] = value
     if header.flags.get("missing") is False and np.isnan(values).any():

@@ -307,12 +307,7 @@ def keep_nth(
 
 
 def copy_memory(
-    n: int,
-    length: int = 50,
-    *,
-    memory: int = 20,
-    vocabulary: int = 10,
-    random_state: Seed = None,
+    n: int, length: int = 50, *, memory: int = 20, vocabulary: int = 10, random_state: Seed = None
 ) -> SyntheticTask:
     """First tokens, to be returned in order when a trigger comes.
 
@@ -361,12 +356,7 @@ def copy_memory(
 
 
 def k_hop(
-    n: int,
-    length: int = 100,
-    *,
-    hops: int = 1,
-    vocabulary: int = 10,
-    random_state: Seed = None,
+    n: int, length: int = 100, *, hops: int = 1, vocabulary: int = 10, random_state: Seed = None
 ) -> SyntheticTask:
     """Token after the last earlier occurrence of the present one, looked up `hops` times in a row.
 
@@ -421,12 +411,7 @@ def k_hop(
 
 
 def mqar(
-    n: int,
-    length: int = 100,
-    *,
-    pairs: int = 2,
-    vocabulary: int = 128,
-    random_state: Seed = None,
+    n: int, length: int = 100, *, pairs: int = 2, vocabulary: int = 128, random_state: Seed = None
 ) -> SyntheticTask:
     """Multiple-query associative recall: the value that belongs to each key.
 

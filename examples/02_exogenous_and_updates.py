@@ -53,10 +53,7 @@ def weekly(quotes, name):
 
 
 panel = pd.concat(
-    [
-        weekly(datasets.load_nasdaq(), "NASDAQ Composite"),
-        weekly(datasets.load_sp500(), "S&P 500"),
-    ]
+    [weekly(datasets.load_nasdaq(), "NASDAQ Composite"), weekly(datasets.load_sp500(), "S&P 500")]
 ).reset_index()
 panel = panel[panel["ds"] > "2004-12-31"]
 is_new = panel["ds"] > "2017-12-31"

@@ -15,16 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tsrnn import (
-    ARMA,
-    GARCH,
-    Combination,
-    ParaRNNForecaster,
-    backtest,
-    compare,
-    datasets,
-    report,
-)
+from tsrnn import ARMA, GARCH, Combination, ParaRNNForecaster, backtest, compare, datasets, report
 from tsrnn.baselines import SARIMAX, SeasonalNaive, StatsmodelsETS
 
 OUTPUT = Path(os.environ.get("TSRNN_OUTPUT") or Path(__file__).parent / "output")

@@ -80,10 +80,7 @@ _UNARY: dict[str, Callable[[Builder, Operand, Operand], tuple[Operand, Operand |
     "exp": lambda b, x, z: (z, z),
     "expm1": lambda b, x, z: (b.add(z, 1.0), b.add(z, 1.0)),
     "log": lambda b, x, z: (b.op("reciprocal", x), b.neg(b.op("square", b.op("reciprocal", x)))),
-    "sqrt": lambda b, x, z: (
-        b.op("div", 0.5, z),
-        b.op("div", b.op("div", -0.25, z), x),
-    ),
+    "sqrt": lambda b, x, z: (b.op("div", 0.5, z), b.op("div", b.op("div", -0.25, z), x)),
     "square": lambda b, x, z: (b.mul(2.0, x), 2.0),
     "reciprocal": lambda b, x, z: (
         b.neg(b.op("square", z)),

@@ -78,11 +78,7 @@ def reference_gradients(
         ]
         results = reference(Problem(problem.cell, inputs, params, initial, problem.lengths))
     g_inputs, g_params, g_initial = torch.autograd.grad(
-        results,
-        leaves,
-        (g_states, g_final),
-        create_graph=differentiable,
-        materialize_grads=True,
+        results, leaves, (g_states, g_final), create_graph=differentiable, materialize_grads=True
     )
     return g_inputs, g_params, g_initial
 

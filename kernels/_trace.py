@@ -146,10 +146,7 @@ class _Trace:
             ) from error
 
     def gradients(
-        self,
-        leaves: Iterable[str],
-        cotangents: Sequence[torch.Tensor],
-        of: slice = _ALL,
+        self, leaves: Iterable[str], cotangents: Sequence[torch.Tensor], of: slice = _ALL
     ) -> list[Operand]:
         """Products of cotangents with the derivatives of fields of the new state by leaves."""
         tensors = [self.leaves[name] for name in leaves]

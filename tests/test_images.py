@@ -16,13 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tsrnn.datasets import (
-    LabelledImages,
-    load_cifar10,
-    load_mnist,
-    noise_padded,
-    pixel_sequences,
-)
+from tsrnn.datasets import LabelledImages, load_cifar10, load_mnist, noise_padded, pixel_sequences
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 MNIST_HOME, SAMPLE = SHARED / "mnist", SHARED / "cifar10" / "cifar10_sample.npz"

@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from tsrnn.datasets import (
-    load_eigenworms,
-    load_google12,
-    load_heart_rate,
-    read_ts,
-    speech_features,
-)
+from tsrnn.datasets import load_eigenworms, load_google12, load_heart_rate, read_ts, speech_features
 
 WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
 

@@ -130,9 +130,7 @@ def van_der_pol(rng: np.random.Generator, n_series: int, n_rows: int) -> np.ndar
 
 
 def driven(
-    n_rows: int,
-    row: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
-    shocks: np.ndarray,
+    n_rows: int, row: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray], shocks: np.ndarray
 ) -> np.ndarray:
     """Series driven by shocks (rows, n_series): ``row((y, y before), shock, shock before)``."""
     values = [np.zeros(shocks.shape[1])] * 2

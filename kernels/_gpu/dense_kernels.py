@@ -169,13 +169,7 @@ def _vectors(
 
 @triton.jit
 def _matrices(
-    weights,
-    k,
-    T,
-    MATRICES: tl.constexpr,
-    D: tl.constexpr,
-    REAL: tl.constexpr,
-    PLACE: tl.constexpr,
+    weights, k, T, MATRICES: tl.constexpr, D: tl.constexpr, REAL: tl.constexpr, PLACE: tl.constexpr
 ):
     """Matrices of a unit: in registers, (1, D, D), as operands of products, or pointers."""
     if PLACE == "registers":

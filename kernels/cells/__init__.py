@@ -7,13 +7,4 @@ from tsrnn.kernels.cells.para_gru import para_gru
 from tsrnn.kernels.cells.para_lstm import para_lstm
 from tsrnn.kernels.cells.para_rnn import linear, para_rnn
 
-__all__ = [
-    "lem",
-    "linear",
-    "lru",
-    "newton_gru",
-    "newton_lstm",
-    "para_gru",
-    "para_lstm",
-    "para_rnn",
-]
+__all__ = ["lem", "linear", "lru", "newton_gru", "newton_lstm", "para_gru", "para_lstm", "para_rnn"]

@@ -11,12 +11,7 @@ from scipy import stats
 
 from tsrnn import ARMA, ParaRNNForecaster, hierarchy
 from tsrnn.baselines import Drift, Mean, Naive
-from tsrnn.contract import (
-    DamagedFileError,
-    IntervalWarning,
-    Support,
-    within_supports,
-)
+from tsrnn.contract import DamagedFileError, IntervalWarning, Support, within_supports
 from tsrnn.evaluation import Combination, backtest
 
 RNG = np.random.default_rng(3)

@@ -131,8 +131,7 @@ class TestWindows:
         )
 
     @pytest.mark.parametrize(
-        ("refit", "fits"),
-        [(True, [0, 1, 2, 3]), (False, [0]), (2, [0, 2]), (3, [0, 3]), (9, [0])],
+        ("refit", "fits"), [(True, [0, 1, 2, 3]), (False, [0]), (2, [0, 2]), (3, [0, 3]), (9, [0])]
     )
     def test_refit_and_update(self, refit, fits):
         y, log = monthly(30, 0), []
@@ -535,11 +534,7 @@ class TestFile:
 
     @pytest.mark.parametrize(
         ("ids", "shown"),
-        [
-            ("abc", "'b'"),
-            ((3, 1, 2), "1"),
-            (tuple(pd.date_range("2001", periods=3)), "2001-01-02"),
-        ],
+        [("abc", "'b'"), ((3, 1, 2), "1"), (tuple(pd.date_range("2001", periods=3)), "2001-01-02")],
     )
     def test_keeps_lost_series(self, tmp_path, ids, shown):
         path, long = tmp_path / "done.parquet", long_frame()

@@ -10,16 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from tsrnn import (
-    ARMA,
-    DCC,
-    GARCH,
-    VARMA,
-    Combination,
-    LRUForecaster,
-    ParaRNNForecaster,
-    backtest,
-)
+from tsrnn import ARMA, DCC, GARCH, VARMA, Combination, LRUForecaster, ParaRNNForecaster, backtest
 from tsrnn.baselines import Naive
 from tsrnn.contract import fit_together, most_fits_together
 from tsrnn.evaluation import _backtest

@@ -7,13 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn import (
-    Combination,
-    LEMForecaster,
-    LRUForecaster,
-    NewtonForecaster,
-    ParaRNNForecaster,
-)
+from tsrnn import Combination, LEMForecaster, LRUForecaster, NewtonForecaster, ParaRNNForecaster
 from tsrnn.baselines import (
     SARIMAX,
     VAR,
@@ -221,12 +215,7 @@ FORECASTERS = {
     "VAR": Entry(VAR, BOTH, fewest=6, too_short="needs at least 6 rows", **OWN_BASELINE),
     "VARMAX": Entry(VARMAX, BOTH, fewest=11, too_short="needs at least 11 rows", **OWN_BASELINE),
     "VECM": Entry(
-        VECM,
-        BOTH,
-        fewest=13,
-        too_short="needs at least 13 rows",
-        exogenous=False,
-        **OWN_BASELINE,
+        VECM, BOTH, fewest=13, too_short="needs at least 13 rows", exogenous=False, **OWN_BASELINE
     ),
 }
 

@@ -171,10 +171,7 @@ class TestSummary:
     [
         ({"cell": "LSTM"}, r"one of \('rnn', .*\) or a tsrnn.kernels.Cell; got 'LSTM'"),
         ({"cell": None}, "got None"),
-        (
-            {"cell": "gru", "nonlinearity": "relu"},
-            "a choice of cell='rnn'; got nonl",
-        ),
+        ({"cell": "gru", "nonlinearity": "relu"}, "a choice of cell='rnn'; got nonl"),
         ({"cell": OWN, "block_size": 2}, "cell 'own' is the number of its outputs, 1; got 2"),
         ({"cell": "lstm", "block_size": 3}, "multiple of block_size"),
         (

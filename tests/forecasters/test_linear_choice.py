@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from tsrnn import ParaRNNForecaster
 from tsrnn.data import read_panel
-from tsrnn.forecasters import (
-    _by_series,
-    _linear_path,
-    _scaling,
-    _settings,
-    _units,
-)
+from tsrnn.forecasters import _by_series, _linear_path, _scaling, _settings, _units
 from tsrnn.forecasters._model import empty_model, model_without_values
 from tsrnn.layers import LayerChoice
 

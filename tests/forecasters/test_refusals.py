@@ -42,12 +42,7 @@ PANELS = {
         ValueError,
         ["of series 'a' (and of 2 more", "or drop"],
     ),
-    "words": (
-        lambda df: df.assign(y="four"),
-        {},
-        TypeError,
-        ["'y' must be numeric", "'four'"],
-    ),
+    "words": (lambda df: df.assign(y="four"), {}, TypeError, ["'y' must be numeric", "'four'"]),
     "digits": (
         lambda df: df.assign(y="4"),
         {"strict": True},

@@ -7,13 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsrnn import (
-    LRUForecaster,
-    NewtonForecaster,
-    ParaRNNForecaster,
-    load,
-    recurrence_features,
-)
+from tsrnn import LRUForecaster, NewtonForecaster, ParaRNNForecaster, load, recurrence_features
 from tsrnn.forecasters import _training
 from tsrnn.kernels import cells
 

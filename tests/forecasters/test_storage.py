@@ -230,6 +230,14 @@ class TestLoading:
         saved.write_bytes(content[: int(share * len(content))])
         refused(saved, "damaged")
 
+    def test_flipped_bytes(self, saved):
+        content = saved.read_bytes()
+        for place in np.linspace(8, len(content) - 1, 20).astype(int):
+            broken = bytearray(content)
+            broken[place] ^= 0b101
+            saved.write_bytes(bytes(broken))
+            refused(saved)
+
     def test_newer_format(self, saved):
         rewrite(saved, {"format": 99})
         refused(saved, "in format 99, written by tsrnn", "Install a newer tsrnn")

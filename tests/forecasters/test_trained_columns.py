@@ -7,12 +7,7 @@ import pytest
 from tsrnn import LEMForecaster, LRUForecaster, ParaRNNForecaster, load
 from tsrnn.contract import DamagedFileError, read_file, write_file
 from tsrnn.export import export_torch
-from tsrnn.forecasters import (
-    FittedNetworks,
-    FittedWithColumns,
-    NewtonForecaster,
-    StateWithColumns,
-)
+from tsrnn.forecasters import FittedNetworks, FittedWithColumns, NewtonForecaster, StateWithColumns
 
 H, ROWS = 4, 90
 SMALL = {"hidden_size": 4, "n_layers": 1, "max_epochs": 2, "random_state": 0}
@@ -214,8 +209,7 @@ def test_programs_are_of_networks_alone(model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("scale", 0.0), ("coefficient", np.nan), ("last", None), ("unit", 7)],
+    ("name", "value"), [("scale", 0.0), ("coefficient", np.nan), ("last", None), ("unit", 7)]
 )
 def test_changed_arrays_are_refused(model, name, value, tmp_path):
     model.save(tmp_path / "model.tsrnn")

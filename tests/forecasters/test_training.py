@@ -25,12 +25,7 @@ class TestLinearPath:
     W, H, SEASON, SPLIT = 6, 3, 4, 130
 
     @pytest.fixture(
-        params=[
-            (1, 0, [], ()),
-            (2, 1, [], ()),
-            (2, 1, [], (1,)),
-            (1, 2, [1], (1, 2)),
-        ],
+        params=[(1, 0, [], ()), (2, 1, [], ()), (2, 1, [], (1,)), (1, 2, [1], (1, 2))],
         ids=["one", "joint", "varying", "known and varying"],
     )
     def case(self, request, small, wave):

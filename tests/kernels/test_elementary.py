@@ -202,8 +202,7 @@ def test_derivatives(group, name, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("group", "name"),
-    [(g, name) for g in ("exact", "arithmetic", "choices") for name in GROUPS[g]],
+    ("group", "name"), [(g, name) for g in ("exact", "arithmetic", "choices") for name in GROUPS[g]]
 )
 def test_functions_without_rounding_of_their_own(group, name, dtype):
     values, gradients = compiled(group, dtype)[name]

@@ -121,12 +121,7 @@ def test_the_words_of_a_cell():
         [f"{name} = {formula}" for name, formula in words(text, kind)]
         for kind in ("forward", "backward")
     )
-    assert forward == [
-        "v0 = price - level",
-        "v1 = alpha * v0",
-        "v2 = level + v1",
-        "new_level = v2",
-    ]
+    assert forward == ["v0 = price - level", "v1 = alpha * v0", "v2 = level + v1", "new_level = v2"]
     gradients = [line.partition(" = ")[0] for line in backward if line[0] == "g"]
     assert gradients == ["g_old_level", "g_price", "g_alpha"]
     for line in ("read price", "write new_level", "read and add g_level", "add up g_alpha"):

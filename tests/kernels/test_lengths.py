@@ -9,14 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tsrnn.kernels import (
-    _autograd,
-    _problem,
-    as_lengths,
-    cells,
-    projected_recurrence,
-    recurrence,
-)
+from tsrnn.kernels import _autograd, _problem, as_lengths, cells, projected_recurrence, recurrence
 from tsrnn.layers import CELLS, Ensemble, ParaRNN, RecurrentNetwork, layer_choice, make_layer
 
 CPU = torch.device("cpu")

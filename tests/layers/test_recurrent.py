@@ -265,8 +265,7 @@ def test_dropout_acts_in_training_only(name):
     ],
 )
 @pytest.mark.parametrize(
-    "kind",
-    [BlockRecurrentAttention, LEM, LRU, NewtonBlocks, NewtonGRU, NewtonLSTM, ParaRNN],
+    "kind", [BlockRecurrentAttention, LEM, LRU, NewtonBlocks, NewtonGRU, NewtonLSTM, ParaRNN]
 )
 def test_sizes_are_checked(kind, arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -102,9 +102,7 @@ class TestZeroStart:
         expected = model.ssm.filter()
         cell = filter_cell(Form(p, q), certain=True)
         states, _ = recurrence(
-            cell,
-            torch.from_numpy(y)[None, :, None, None],
-            torch.from_numpy(full)[:, None],
+            cell, torch.from_numpy(y)[None, :, None, None], torch.from_numpy(full)[:, None]
         )
         predictions = np.append(0.0, states[0, :-1, 0, 0].numpy())
         np.testing.assert_allclose(predictions, expected.forecasts[0], rtol=0, atol=1e-10)

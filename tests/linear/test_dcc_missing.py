@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tsrnn import CCC, DCC, GARCH
+from tsrnn import CCC, DCC, GARCH, load
 
 RHO = np.array([[1, 0.5, 0.3], [0.5, 1, 0.2], [0.3, 0.2, 1]])
 A, B, BEFORE = 0.05, 0.9, 1.1
@@ -137,8 +137,13 @@ def test_estimates_and_errors_of_many_draws(corrected):
     assert (gaps.bse_[names].median() / spread).between(0.6, 1.6).all()
 
 
-def test_the_test_of_constancy_and_what_is_refused(data):
+def test_the_file_and_what_is_refused(data, tmp_path):
     y = data[1]
-    assert np.isfinite(DCC().fit(y).constant_correlation_test()["statistic"]).all()
+    model = DCC(horizon=2).fit(y)
+    model.save(tmp_path / "model")
+    pd.testing.assert_frame_equal(
+        load(tmp_path / "model").predict(level=80), model.predict(level=80)
+    )
+    assert np.isfinite(model.constant_correlation_test()["statistic"]).all()
     with pytest.raises(ValueError, match=r"missing='keep' needs mean='constant' or 'zero'"):
         DCC(mean="var", missing="keep").fit(y)

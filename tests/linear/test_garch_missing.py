@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from tsrnn import GARCH
+from tsrnn import GARCH, load
 from tsrnn.linear.garch._density import DENSITIES
 
 VOLATILITIES = ("garch", "gjr", "egarch", "avgarch", "tgarch")
@@ -163,7 +163,7 @@ def test_updates_lead_to_the_state_of_the_whole(seen, cut, vol):
     np.testing.assert_allclose(updated.predict_variance(1), whole.predict_variance(1), rtol=1e-12)
 
 
-def test_results():
+def test_results_and_the_file(tmp_path):
     y = pd.Series(returns(300)[1], pd.date_range("2024", periods=300), name="y")
     y.iloc[0] = 0.3
     model = GARCH(horizon=3, random_state=0).fit(y)
@@ -176,6 +176,10 @@ def test_results():
     )
     bootstrap = model.predict_variance(2, method="bootstrap")
     assert np.isfinite(bootstrap).all()
+    model.save(tmp_path / "model")
+    pd.testing.assert_frame_equal(
+        load(tmp_path / "model").predict(level=90), model.predict(level=90)
+    )
 
 
 @pytest.mark.parametrize("mean", ["ar", "arma"])

@@ -5,13 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsrnn.prior import (
-    COLUMNS,
-    RESPONSES,
-    ColumnPrior,
-    SeriesPrior,
-    make_examples,
-)
+from tsrnn.prior import COLUMNS, RESPONSES, ColumnPrior, SeriesPrior, make_examples
 
 SERIES = SeriesPrior().sample(200, 60, season_length=12)
 

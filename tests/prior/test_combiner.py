@@ -6,13 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tsrnn.prior import (
-    COMBINED,
-    CombinerNetwork,
-    TrainedCombiner,
-    trained_combiner,
-    trained_prior,
-)
+from tsrnn.prior import COMBINED, CombinerNetwork, TrainedCombiner, trained_combiner, trained_prior
 
 SEASON, H = 4, 6
 

@@ -175,12 +175,7 @@ def test_a_network_is_trained_on_a_frame():
 @pytest.mark.parametrize(
     ("arguments", "call", "error", "message"),
     [
-        (
-            {"components": ["arima"]},
-            (2, 9),
-            ValueError,
-            "has the names .*'ets'.*'arima'",
-        ),
+        ({"components": ["arima"]}, (2, 9), ValueError, "has the names .*'ets'.*'arima'"),
         ({"components": [3]}, (2, 9), TypeError, r"functions component\(rng, .* got 3"),
         ({"components": []}, (2, 9), ValueError, "at least one component"),
         ({"components": [ets, ets]}, (2, 9), ValueError, "'ets' twice"),

@@ -38,12 +38,7 @@ from tsrnn.contract import (
 from tsrnn.data import Panel, quote
 from tsrnn.evaluation._fitted_combination import CombinedState, FittedCombination
 from tsrnn.evaluation._models import fit_member, known_ahead, named_models, panel_shown
-from tsrnn.evaluation._recurrent import (
-    NETWORK,
-    PRIOR,
-    check_members,
-    network_places,
-)
+from tsrnn.evaluation._recurrent import NETWORK, PRIOR, check_members, network_places
 from tsrnn.evaluation._weights import (
     AICC,
     RollingErrors,

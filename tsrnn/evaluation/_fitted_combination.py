@@ -21,12 +21,7 @@ from tsrnn.contract import (
 )
 from tsrnn.data import Layout, Panel, quote_series, quoted, warn_user
 from tsrnn.evaluation._models import named_models, panel_shown
-from tsrnn.evaluation._recurrent import (
-    GUARANTEE,
-    combine_by_network,
-    last_columns,
-    prior_place,
-)
+from tsrnn.evaluation._recurrent import GUARANTEE, combine_by_network, last_columns, prior_place
 
 if TYPE_CHECKING:
     from tsrnn.prior import Combined, TrainedCombiner

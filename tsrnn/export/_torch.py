@@ -19,11 +19,7 @@ from torch import Tensor
 from tsrnn.contract import check_is_fitted, check_levels, file_place, put_file
 from tsrnn.export._program import Program
 from tsrnn.export._verify import Arrays, Run, verify
-from tsrnn.forecasters import (
-    FittedNetworks,
-    RecurrentForecaster,
-    RecurrentState,
-)
+from tsrnn.forecasters import FittedNetworks, RecurrentForecaster, RecurrentState
 from tsrnn.kernels import decomposed_recurrence
 
 FORMAT = 1

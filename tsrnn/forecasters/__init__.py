@@ -60,11 +60,7 @@ __all__ = [
 ]
 
 # Loaded for other rooms; no part of the API.
-_INNER = [
-    "HEADS",
-    "network_inputs",
-    "units_of",
-]
+_INNER = ["HEADS", "network_inputs", "units_of"]
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
     __getattr__, __dir__ = lazy_names(__name__, __all__, f"{__name__}._with_torch", _INNER)

@@ -213,12 +213,7 @@ class FittedBySeries(ForecastPart[StateBySeries]):
         )
 
     def rolling(
-        self,
-        state: StateBySeries,
-        panel: Panel,
-        origins: Origins,
-        h: int,
-        levels: list[float],
+        self, state: StateBySeries, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
         """Forecasts (n, h, C) from n origins within a panel after `state`."""
         pairs = zip(self.pairs(state), panels_of(panel), strict=True)
@@ -292,9 +287,7 @@ def panels_of(panel: Panel) -> list[Panel]:
         return [panel.select(panel.ids[i : i + 1]) for i in range(panel.n_series)]
     return [
         replace(
-            panel,
-            values=panel.values[:, [c]],
-            layout=replace(panel.layout, target_names=(name,)),
+            panel, values=panel.values[:, [c]], layout=replace(panel.layout, target_names=(name,))
         )
         for c, name in enumerate(panel.target_names)
     ]

@@ -229,10 +229,7 @@ def tests_of(columns: dict[str, Any]) -> pd.DataFrame:
 
 
 def check_shapes(
-    arrays: dict[str, np.ndarray],
-    settings: Settings,
-    model: ForecastModel,
-    data: FittedData,
+    arrays: dict[str, np.ndarray], settings: Settings, model: ForecastModel, data: FittedData
 ) -> None:
     """Check arrays against the parameters of a model and the shape of the data."""
     n_series, n_targets, n_exog = len(data.ids), data.n_targets, len(data.exog_names)

@@ -32,12 +32,7 @@ from tsrnn.forecasters._training import (
     estimate,
     estimate_on_all,
 )
-from tsrnn.forecasters._units import (
-    SAMPLE_ROWS,
-    sample_rows,
-    units_of_each,
-    validation_starts,
-)
+from tsrnn.forecasters._units import SAMPLE_ROWS, sample_rows, units_of_each, validation_starts
 from tsrnn.forecasters._with_columns import (
     FittedWithColumns,
     StateWithColumns,

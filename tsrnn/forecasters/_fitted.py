@@ -22,12 +22,7 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._forecast_part import ForecastPart
-from tsrnn.forecasters._intervals import (
-    Ends,
-    each_end,
-    growth_beyond,
-    learned_bounds,
-)
+from tsrnn.forecasters._intervals import Ends, each_end, growth_beyond, learned_bounds
 from tsrnn.forecasters._linearised import linear_paths
 from tsrnn.forecasters._model import ForecastModel
 from tsrnn.forecasters._repeated import repeated

@@ -9,13 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tsrnn.contract import (
-    MOST_ERRORS,
-    OWN_ERRORS,
-    Calibration,
-    IntervalWarning,
-    relative_sizes,
-)
+from tsrnn.contract import MOST_ERRORS, OWN_ERRORS, Calibration, IntervalWarning, relative_sizes
 from tsrnn.data import warn_user
 from tsrnn.forecasters._distribution import HEADS
 from tsrnn.forecasters._gain import PartLosses

@@ -695,12 +695,7 @@ class FittedPrior(ForecastPart[PriorState]):
         return rolling_together([self], state, panel, origins, h, levels)[0]
 
     def simulate(
-        self,
-        state: PriorState,
-        h: int,
-        n: int,
-        future: np.ndarray | None,
-        rng: np.random.Generator,
+        self, state: PriorState, h: int, n: int, future: np.ndarray | None, rng: np.random.Generator
     ) -> np.ndarray:
         """Draw paths, shape (n, S, h, C), with a Gaussian random walk as copula of the steps.
 

@@ -20,13 +20,7 @@ from tsrnn.contract import (
 )
 from tsrnn.contract import fit_panels_together as fit_panels
 from tsrnn.forecasters._recurrent import RecurrentForecaster
-from tsrnn.interpret import (
-    WIDTH,
-    forecast_features,
-    match_features,
-    recurrence_features,
-    wrapped,
-)
+from tsrnn.interpret import WIDTH, forecast_features, match_features, recurrence_features, wrapped
 
 READERS: dict[str, Callable[[Any], pd.DataFrame]] = {
     "forecast": forecast_features,

@@ -671,11 +671,7 @@ class StackedSummary(Summary):
         """Page as it is printed, followed by the page of the heaviest part."""
         table = self.candidates.rename_axis("candidate").reset_index()
         heaviest = str(self.candidates["weight"].idxmax())
-        shown = {
-            "weight": "{:.2f}".format,
-            "error": "{:.3f}".format,
-            "seconds": "{:.1f}".format,
-        }
+        shown = {"weight": "{:.2f}".format, "error": "{:.3f}".format, "seconds": "{:.1f}".format}
         parts = [
             self.title.center(WIDTH).rstrip(),
             "=" * WIDTH,

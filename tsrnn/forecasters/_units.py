@@ -467,11 +467,7 @@ def _running(
 
 
 def full_origins(
-    begin: Tensor,
-    ends: Tensor,
-    horizon: int,
-    starts: Tensor | None = None,
-    most: int = MOST_ROWS,
+    begin: Tensor, ends: Tensor, horizon: int, starts: Tensor | None = None, most: int = MOST_ROWS
 ) -> tuple[Tensor, Tensor]:
     """Rows from `begin` on whose targets all lie before `ends`, and the starts of their units.
 

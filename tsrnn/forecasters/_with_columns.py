@@ -215,12 +215,7 @@ class FittedWithColumns(PartOfParts[StateWithColumns]):
         return forecasts
 
     def rolling(
-        self,
-        state: StateWithColumns,
-        panel: Panel,
-        origins: Origins,
-        h: int,
-        levels: list[float],
+        self, state: StateWithColumns, panel: Panel, origins: Origins, h: int, levels: list[float]
     ) -> dict[str, np.ndarray]:
         """Forecasts, shape (n, h, C), from n origins within a panel after `state`."""
         left, _ = self.without_effects(state.columns, panel, state.network.tail)

@@ -9,10 +9,4 @@ from tsrnn.forecasters._settings import Settings
 from tsrnn.forecasters._stability import FeatureStability, feature_stability
 from tsrnn.forecasters._state import RecurrentState
 from tsrnn.forecasters._step import Step
-from tsrnn.forecasters._units import (
-    Units,
-    Windows,
-    by_series,
-    network_inputs,
-    units_of,
-)
+from tsrnn.forecasters._units import Units, Windows, by_series, network_inputs, units_of

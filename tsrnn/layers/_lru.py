@@ -354,10 +354,7 @@ def _inner_widths(mlp: bool | int | Sequence[int], hidden_size: int) -> tuple[in
 
 
 def _perceptron(
-    size: int,
-    widths: Sequence[int],
-    device: torch.device | str | None,
-    dtype: torch.dtype | None,
+    size: int, widths: Sequence[int], device: torch.device | str | None, dtype: torch.dtype | None
 ) -> nn.Module:
     """Perceptron with ReLU from `size` to `size`; the identity without widths."""
     if not widths:

@@ -55,10 +55,7 @@ class Recurrent(nn.Module, ABC):
     engine: str = "auto"
 
     def forward(
-        self,
-        x: Tensor,
-        hx: Tensor | None = None,
-        lengths: Tensor | Sequence[int] | None = None,
+        self, x: Tensor, hx: Tensor | None = None, lengths: Tensor | Sequence[int] | None = None
     ) -> tuple[Tensor, Tensor]:
         """Run over sequences.
 

@@ -311,11 +311,7 @@ def _centred(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _kpss_statistic(
-    values: np.ndarray,
-    counts: np.ndarray,
-    regression: str,
-    lags: int | None,
-    rounding: np.ndarray,
+    values: np.ndarray, counts: np.ndarray, regression: str, lags: int | None, rounding: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return statistics and lags (N,) of rows (N, T) with zeros behind their observations.
 

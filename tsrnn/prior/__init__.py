@@ -11,11 +11,7 @@ Networks and their training load torch on first use; most forecasts do not need 
 from typing import TYPE_CHECKING
 
 from tsrnn._lazy import lazy_names
-from tsrnn.prior._autoregression import (
-    AUTOREGRESSION_ROWS,
-    Autoregression,
-    autoregress,
-)
+from tsrnn.prior._autoregression import AUTOREGRESSION_ROWS, Autoregression, autoregress
 from tsrnn.prior._column_prior import COLUMNS, RESPONSES, ColumnPrior, SimulatedColumns
 from tsrnn.prior._components import Components, structural_components
 from tsrnn.prior._count_models import (
@@ -29,12 +25,7 @@ from tsrnn.prior._count_models import (
 )
 from tsrnn.prior._counts import counts, intermittent
 from tsrnn.prior._distributions import innovations
-from tsrnn.prior._effects import (
-    ColumnEffects,
-    check_effects,
-    fit_effects,
-    year_is_a_season,
-)
+from tsrnn.prior._effects import ColumnEffects, check_effects, fit_effects, year_is_a_season
 from tsrnn.prior._examples import (
     ADAPTING_STEPS,
     PANEL_RATE,
@@ -48,14 +39,7 @@ from tsrnn.prior._examples import (
 from tsrnn.prior._forward import PRIOR_CELLS, PROBABILITIES
 from tsrnn.prior._hyperpriors import Hyperprior, hyperprior
 from tsrnn.prior._layers import calendar, level_shifts, outliers, rounding, scale, zeros
-from tsrnn.prior._linear import (
-    arma_paths,
-    draw_poles,
-    ets,
-    random_walk,
-    sarima,
-    structural,
-)
+from tsrnn.prior._linear import arma_paths, draw_poles, ets, random_walk, sarima, structural
 from tsrnn.prior._mixture import LEAST_WEIGHT, autoregression_circumstances
 from tsrnn.prior._nonlinear import (
     bilinear,

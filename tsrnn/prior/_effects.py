@@ -9,13 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tsrnn.data import quote, warn_user
-from tsrnn.prior._panel_prior import (
-    PanelPrior,
-    Product,
-    by_static,
-    standardise,
-    static_scaling,
-)
+from tsrnn.prior._panel_prior import PanelPrior, Product, by_static, standardise, static_scaling
 from tsrnn.prior._regression import (
     FIRST_ROWS,
     Moments,

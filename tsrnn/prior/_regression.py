@@ -136,9 +136,7 @@ def _log_prior_of_noise(known: np.ndarray) -> np.ndarray:
 
 
 def autoregressive_moments(
-    targets: Sequence[np.ndarray],
-    columns: Sequence[np.ndarray],
-    jacobian: np.ndarray,
+    targets: Sequence[np.ndarray], columns: Sequence[np.ndarray], jacobian: np.ndarray
 ) -> Moments:
     """Moments of long series under AR(1) models around a mean.
 

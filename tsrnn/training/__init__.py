@@ -19,19 +19,10 @@ from tsrnn.training._replicates import (
 if TYPE_CHECKING:
     from tsrnn.training._lightning import train, train_for
 
-__all__ = [
-    "Epoch",
-    "Processes",
-    "Share",
-    "TrainedReplicate",
-    "train",
-    "train_replicates",
-]
+__all__ = ["Epoch", "Processes", "Share", "TrainedReplicate", "train", "train_replicates"]
 
 # Loaded for other rooms; no part of the API.
-_INNER = [
-    "train_for",
-]
+_INNER = ["train_for"]
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above does not exist
     __getattr__, __dir__ = lazy_names(__name__, __all__, f"{__name__}._lightning", _INNER)

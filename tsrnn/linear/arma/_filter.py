@@ -173,10 +173,7 @@ def trend_of(form: Form, params: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 
 
 def forecast_moments(
-    spec: Specification,
-    params: np.ndarray,
-    state: np.ndarray,
-    ahead: Ahead,
+    spec: Specification, params: np.ndarray, state: np.ndarray, ahead: Ahead
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Means and variances of the next h values of n units, each (n, h).
 

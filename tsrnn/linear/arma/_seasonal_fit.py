@@ -21,13 +21,7 @@ from tsrnn.linear.arma._polynomials import (
 )
 from tsrnn.linear.arma._prepare import Prepared
 from tsrnn.linear.arma._quasi_newton import climb
-from tsrnn.linear.arma._seasonal import (
-    SLOPES,
-    Lanes,
-    multiplied,
-    residuals,
-    stationary,
-)
+from tsrnn.linear.arma._seasonal import SLOPES, Lanes, multiplied, residuals, stationary
 from tsrnn.linear.arma._seasonal_filter import kalman, stationary_variance, whole
 from tsrnn.linear.arma._specification import Form, Specification
 

@@ -30,15 +30,7 @@ from tsrnn.linear._regressors import with_regressors
 from tsrnn.linear.arma._arma import ARMAFamily
 from tsrnn.linear.arma._seasonal_filter import state_size
 from tsrnn.linear.arma._specification import MOST_LAGS, MOST_MULTIPLIED
-from tsrnn.linear.auto_arima._fit import (
-    ORDER,
-    Choice,
-    Sample,
-    Search,
-    inferred,
-    samples,
-    search,
-)
+from tsrnn.linear.auto_arima._fit import ORDER, Choice, Sample, Search, inferred, samples, search
 
 LONGEST_SEASON = 52  # with two seasonal lags and a difference the state has 160 elements
 CRITERIA = ("aicc", "aic", "bic")

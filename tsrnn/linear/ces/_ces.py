@@ -6,12 +6,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from tsrnn.contract import (
-    Arguments,
-    FittedData,
-    choice,
-    with_shared_arguments,
-)
+from tsrnn.contract import Arguments, FittedData, choice, with_shared_arguments
 from tsrnn.linear._arguments import check_season, season_length
 from tsrnn.linear._chosen import ChosenModels
 from tsrnn.linear._family import Family

@@ -22,13 +22,7 @@ from tsrnn.linear._regressors import (
 )
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.arma._prepare import first_rows, from_row, rows_of
-from tsrnn.linear.ces._filter import (
-    expected,
-    simulated,
-    states_after,
-    states_before,
-    variances,
-)
+from tsrnn.linear.ces._filter import expected, simulated, states_after, states_before, variances
 from tsrnn.linear.ces._fit import given, inferred, samples, search
 from tsrnn.linear.ces._specification import SIGMA2, SMOOTHING, Components
 from tsrnn.linear.ets._search import Search

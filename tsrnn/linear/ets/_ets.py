@@ -45,13 +45,7 @@ from tsrnn.linear._regressors import (
 from tsrnn.linear._samples import Sample
 from tsrnn.linear.arma._prepare import first_rows, from_row, rows_of, unit_data
 from tsrnn.linear.ets._fit import given, inferred, parts, samples
-from tsrnn.linear.ets._forecast import (
-    after_rows,
-    expected,
-    simulated,
-    states_by_row,
-    variances,
-)
+from tsrnn.linear.ets._forecast import after_rows, expected, simulated, states_by_row, variances
 from tsrnn.linear.ets._likelihood import Likelihood
 from tsrnn.linear.ets._reduced_form import is_admissible, linear_recursion
 from tsrnn.linear.ets._region import search_within

@@ -111,12 +111,7 @@ def scales(model: Components, size: np.ndarray) -> np.ndarray:
 
 
 def inferred(
-    models: tuple[Components, ...],
-    sample: Sample,
-    ends: Search,
-    region: str,
-    *,
-    decomposed: bool,
+    models: tuple[Components, ...], sample: Sample, ends: Search, region: str, *, decomposed: bool
 ) -> Estimates:
     """Estimates in the units of the data, with deferred derivatives.
 

@@ -37,14 +37,7 @@ from tsrnn.linear.ets._search import (
     usable,
 )
 from tsrnn.linear.ets._specification import Components
-from tsrnn.linear.ets._start import (
-    FEW_STARTS,
-    REGIONS,
-    SMALLEST,
-    STARTS,
-    bounds,
-    starting_points,
-)
+from tsrnn.linear.ets._start import FEW_STARTS, REGIONS, SMALLEST, STARTS, bounds, starting_points
 
 STEPS = 100  # iterations of a climb
 # Weights of the barrier in successive climbs. The first keeps the search away from the edge; the

@@ -209,11 +209,7 @@ def nested_models(model: Components, region: str) -> list[tuple[Components, str]
 
 
 def embedded(
-    smaller: Components,
-    params: np.ndarray,
-    model: Components,
-    lower: np.ndarray,
-    upper: np.ndarray,
+    smaller: Components, params: np.ndarray, model: Components, lower: np.ndarray, upper: np.ndarray
 ) -> list[np.ndarray]:
     """Starts (N, k) of a model within bounds (k,), from parameters (N, j) of a nested one.
 
@@ -241,11 +237,7 @@ def climb(model: Components, values: np.ndarray, starts: np.ndarray, region: str
 
 
 def climbs(
-    model: Components,
-    values: np.ndarray,
-    starts: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
+    model: Components, values: np.ndarray, starts: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> Optimum:
     """Optima (S N, ...) of climbs from starts (S, N, k) within bounds (k,)."""
     count, n, width = starts.shape

@@ -27,14 +27,7 @@ from tsrnn.linear._regressors import (
 from tsrnn.linear._samples import rows_to_last_value, without_rounding
 from tsrnn.linear.arma._prepare import batches, first_rows, from_row, unit_data
 from tsrnn.linear.theta._cells import GIVEN
-from tsrnn.linear.theta._likelihood import (
-    ALPHA,
-    THETA,
-    Likelihood,
-    lines,
-    moments,
-    squares,
-)
+from tsrnn.linear.theta._likelihood import ALPHA, THETA, Likelihood, lines, moments, squares
 from tsrnn.linear.theta._regression import Regression
 from tsrnn.linear.theta._season import MULTIPLIED, NONE, season_of
 

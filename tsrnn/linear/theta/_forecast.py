@@ -13,11 +13,7 @@ from tsrnn.linear.theta._likelihood import with_ends
 
 
 def after_rows(
-    dynamic: bool,
-    params: np.ndarray,
-    states: np.ndarray,
-    values: np.ndarray,
-    lengths: np.ndarray,
+    dynamic: bool, params: np.ndarray, states: np.ndarray, values: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
     """States (N, 8) after `lengths` (N,) rows of values (N, T), NaN where missing."""
     lanes = Lanes(with_ends(values, lengths))

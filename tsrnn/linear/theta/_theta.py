@@ -9,14 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from tsrnn.contract import (
-    Arguments,
-    FittedData,
-    choice,
-    flag,
-    number,
-    with_shared_arguments,
-)
+from tsrnn.contract import Arguments, FittedData, choice, flag, number, with_shared_arguments
 from tsrnn.data import Panel, quote
 from tsrnn.linear._arguments import MOST_LAGS, check_season, season_length
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion
@@ -34,15 +27,7 @@ from tsrnn.linear._regressors import (
 )
 from tsrnn.linear.arma._prepare import first_rows, from_row, rows_of
 from tsrnn.linear.theta._cells import GIVEN, STATE
-from tsrnn.linear.theta._fit import (
-    Choices,
-    Sample,
-    Search,
-    given,
-    inferred,
-    samples,
-    search,
-)
+from tsrnn.linear.theta._fit import Choices, Sample, Search, given, inferred, samples, search
 from tsrnn.linear.theta._forecast import after_rows, expected, means_of, simulated, variances
 from tsrnn.linear.theta._likelihood import beginning
 from tsrnn.linear.theta._season import LIMIT, Season
