@@ -186,3 +186,9 @@ def test_forecasts_need_the_future_of_regressors(series):
     model = ARMA((1, 0), target="y").fit(frame)
     with pytest.raises(ValueError, match="not known ahead are \\['x'\\]"):
         model.predict(3)
+
+
+def test_exact_loglik_of_given_parameters(given, series):
+    oracle = ARIMA(series.to_numpy(), order=(2, 0, 1))
+    assert given.loglik_["y"] == pytest.approx(oracle.loglike(list(PARAMS.values())), rel=1e-11)
+    assert given.bse_.isna().all(axis=None)

@@ -240,6 +240,12 @@ class TestBadSeries:
         np.testing.assert_allclose(ours.params[0], alone.params[0], rtol=1e-6)
         assert ours.n_obs.tolist() == [46, 47]
 
+    def test_infinite_values(self, fit_arma):
+        y = np.ones((2, 50)).cumsum(1)
+        y[1, 3] = np.inf
+        with pytest.raises(ValueError, match="must be finite; infinite"):
+            fit_arma(MIXED, "c", y)
+
 
 def test_intervals_cover(fit_arma):
     n = 400

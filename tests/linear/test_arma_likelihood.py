@@ -194,6 +194,18 @@ class TestExact:
         expected = ARIMA(y, order=(p, 0, q)).loglike(params[0])
         np.testing.assert_allclose(ours.loglik[0], expected, rtol=0, atol=1e-8)
 
+    @pytest.mark.parametrize(("d", "trend"), [(1, "n"), (1, "t"), (2, "n")])
+    def test_of_differences_equals_simple_differencing(self, d, trend, fit_arma):
+        rng = np.random.default_rng(2)
+        y = rng.normal(size=(1, 80)).cumsum(1)
+        X = rng.normal(size=(80, 1)).cumsum(0)
+        params = np.array([[*([0.3] if trend == "t" else []), 0.5, 0.4, 0.3, 1.2]])
+        exog = np.column_stack([np.arange(1.0, 81), X]) if trend == "t" else X
+        model = SARIMAX(y[0], exog=exog, order=(1, d, 1), simple_differencing=True)
+        ours = fit_arma((1, d, 1), trend, y, X, given=params)
+        np.testing.assert_allclose(ours.loglik[0], model.loglike(params[0]), rtol=0, atol=1e-8)
+        assert ours.n_obs[0] == 80 - d
+
 
 class TestDerivatives:
     @pytest.mark.few("1-1-True", "2-0-False")

@@ -321,6 +321,18 @@ class TestFit:
         with pytest.raises(ValueError, match=words):
             model.filter(quarterly(), params)
 
+    @pytest.mark.slow
+    @settings(max_examples=8, deadline=None)
+    @given(scale=st.sampled_from((1e-6, 1e-2, 1e3, 1e9)), seasonal=st.sampled_from(SEASONS))
+    def test_the_scale_of_a_series_is_that_of_its_forecasts(self, scale, seasonal):
+        series = quarterly(40, seed=1)
+        one, other = (model_of(seasonal).fit(y) for y in (series, scale * series))
+        np.testing.assert_allclose(
+            other.predict(6, level=[80]), scale * one.predict(6, level=[80]), rtol=1e-5
+        )
+        shift = len(series) * np.log(scale)
+        np.testing.assert_allclose(other.loglik_ + shift, one.loglik_, atol=1e-6)
+
 
 @settings(max_examples=40, deadline=None)
 @given(share=st.floats(0, 1), a1=st.floats(0, 1), seasonal=st.sampled_from(("none", "simple")))

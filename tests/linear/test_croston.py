@@ -418,3 +418,19 @@ def test_demand_is_classified():
     assert demand_classes(long).index.tolist() == ["s0", "s1"]
     with pytest.raises(ValueError, match="that of 's1' has -1"):
         demand_classes(frame([PARTS, [1.0, -1.0]]))
+
+
+@settings(max_examples=15, deadline=None)
+@given(y=rows, scale=st.floats(1e-6, 1e6))
+def test_forecasts_have_the_units_of_the_data(y, scale):
+    """Series times a number give parameters times that number, or the same."""
+    series = pd.Series(y, name="y")
+    for method in ("sba", "tsb"):
+        one, other = (
+            model_of(method, missing="keep").fit(s) for s in (series, pd.Series(series * scale))
+        )
+        units = [1, 1, scale, 1, 1]
+        np.testing.assert_allclose(
+            other.params_.iloc[0, :4], (one.params_.iloc[0] * units).iloc[:4], rtol=1e-5, atol=1e-6
+        )
+        np.testing.assert_allclose(other.predict(h=1), one.predict(h=1) * scale, rtol=1e-4)

@@ -220,3 +220,36 @@ def test_additive_models_move_with_data_far_from_zero(arguments):
     np.testing.assert_allclose(ahead[1] - 2.0**40, ahead[0], atol=2e-2)
     again = ETS(**arguments).filter(far, models[1].params_)
     assert again.loglik_.item() == pytest.approx(models[1].loglik_.item(), abs=1e-3)
+
+
+SCALES = [1e-6, 0.1, 3.0, 1e7]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), c=st.sampled_from(SCALES), period=st.sampled_from([1, 4]))
+def test_the_scale_of_the_data_does_not_matter(seed, c, period):
+    series = months(30 + np.random.default_rng(seed).normal(size=36).cumsum())
+    arguments = {"season_length": period, "random_state": 0, "n_simulations": 50}
+    one, other = (quiet(ETS(**arguments), part) for part in (series, c * series))
+    assert one.models_.item() == other.models_.item()
+    np.testing.assert_allclose(other.loglik_.item(), one.loglik_.item() - 36 * np.log(c), atol=1e-5)
+    ours, theirs = (model.predict(5, level=[80]).to_numpy() for model in (one, other))
+    np.testing.assert_allclose(theirs, c * ours, rtol=1e-3)
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), shift=st.sampled_from([-300.0, 40.0, 1000.0]),
+    trend=st.sampled_from(["none", "add"]), period=st.sampled_from([1, 4]),
+)  # fmt: skip
+def test_a_shift_of_the_data_does_not_matter_to_additive_models(seed, shift, trend, period):
+    series = months(30 + np.random.default_rng(seed).normal(size=36).cumsum())
+    seasonal = "add" if period > 1 else "none"
+    arguments = {"damped": False, "season_length": period}
+    one, other = (
+        quiet(ETS("add", trend, seasonal, **arguments), part) for part in (series, series + shift)
+    )
+    np.testing.assert_allclose(other.loglik_.item(), one.loglik_.item(), atol=0.02)
+    ours, theirs = (model.predict(5).to_numpy() for model in (one, other))
+    np.testing.assert_allclose(theirs, ours + shift, atol=0.05 * np.std(series))

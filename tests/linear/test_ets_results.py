@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from tsrnn import recurrence_features
 from tsrnn.datasets import load_elec_equip
@@ -222,6 +223,12 @@ class TestCriteria:
         likely = one.candidates_.iloc[0] < one.candidates_.iloc[0].min() + 2
         np.testing.assert_allclose(difference.iloc[0][likely], 2 * 60 * np.log(1000), rtol=1e-6)
 
+    def test_aic_is_that_of_statsmodels_without_a_season(self):
+        series = quarterly()
+        peer = ETSModel(series, "add", "add", True).fit(disp=False)
+        model = fitted("add", "add", True, "none", series, bounds="usual")
+        assert model.aic_.item() <= peer.aic + 1e-4
+
 
 class TestIntervals:
     @pytest.mark.few(
@@ -288,6 +295,11 @@ class TestInference:
         assert np.isnan(test["p_value"].item())
         with pytest.raises(ValueError, match="negative|nested|fewer|more parameters"):
             small.lr_test(large)
+
+    @pytest.mark.parametrize("kind", ["hessian", "opg", "information", "robust"])
+    def test_kinds_of_standard_errors(self, kind):
+        model = fitted("mul", "none", False, "none", cov_type=kind)
+        assert (model.bse_ > 0).all().all()
 
 
 class TestSummary:

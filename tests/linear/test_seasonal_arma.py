@@ -142,7 +142,7 @@ class TestLikelihood:
         begin = runs[0] if lost else np.flatnonzero(np.isfinite(y))[0]
         expected = dense_loglik(y[begin:], fitted, params)
         assert fitted.loglik_.iloc[0] == pytest.approx(expected, abs=1e-7)
-        if not begin:
+        if not gaps:
             return
         left_out = np.isfinite(y[:begin]).sum()
         told = any(f"before them: {left_out}" in text for text in fitted.messages_.iloc[0])

@@ -450,3 +450,42 @@ def test_summary_names_season_and_bounds():
     assert bounded.params_["alpha"].iloc[0] == pytest.approx(0.99)
     assert "On the boundary: alpha" in bounded.messages_.iloc[0][0]
     assert np.isnan(bounded.bse_["alpha"].iloc[0])
+
+
+@pytest.mark.parametrize("initialization", ["estimated", "heuristic"])
+@given(seed=st.integers(0, 999), dynamic=st.booleans(), log_scale=st.floats(-6, 6))
+@settings(max_examples=15, deadline=None)
+def test_forecasts_scale_with_the_data(initialization, seed, dynamic, log_scale):
+    """Forecasts and intervals of a multiple are multiples; the log-likelihood shifts."""
+    y, scale = monthly(40, seed), 10**log_scale
+    model = Theta(dynamic=dynamic, initialization=initialization)
+    one, other = (copy.deepcopy(model).fit(series) for series in (y, y * scale))
+    np.testing.assert_allclose(
+        other.predict(6, level=[80]), one.predict(6, level=[80]) * scale, rtol=1e-6
+    )
+    shift = -one.nobs_.iloc[0] * np.log(scale)
+    np.testing.assert_allclose(other.loglik_.iloc[0], one.loglik_.iloc[0] + shift, atol=1e-6)
+
+
+@pytest.mark.slow
+@given(seed=st.integers(0, 999), dynamic=st.booleans(), shift=st.floats(-40, 400))
+@settings(max_examples=15, deadline=None)
+def test_forecasts_shift_with_the_data(seed, dynamic, shift):
+    """Without a season that multiplies."""
+    y = monthly(40, seed)
+    for arguments in ({"initialization": "estimated"}, {"theta": 3.0}, {}):
+        model = Theta(dynamic=dynamic, seasonal="add", **arguments)
+        one, other = (copy.deepcopy(model).fit(series) for series in (y, y + shift))
+        np.testing.assert_allclose(
+            other.predict(6, level=[80]), one.predict(6, level=[80]) + shift, atol=1e-4
+        )
+
+
+def test_small_noise_on_a_large_level():
+    """Where rounding leaves squares of the values no digits, the optimum is that of the noise."""
+    noise = pd.Series(np.random.default_rng(0).normal(size=60))
+    for arguments in ({"initialization": "estimated"}, {"theta": 2.0}, {}):
+        near, far = (Theta(freq=1, **arguments).fit(noise + shift) for shift in (0.0, 1e9))
+        assert far.converged_.all()
+        np.testing.assert_allclose(far.params_["sigma2"], near.params_["sigma2"], rtol=1e-5)
+        np.testing.assert_allclose(far.predict(3) - 1e9, near.predict(3), atol=1e-4)
