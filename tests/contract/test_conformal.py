@@ -67,6 +67,15 @@ class TestEveryForecaster:
         assert np.isfinite(ends.to_numpy()).all()
 
 
+def test_the_scale_grows_by_whole_seasons():
+    """Errors of the seasonal naive method are those of a random walk with a step a season."""
+    nan, naive = np.full((1, 7, 1), np.nan), np.array([[2.0]])
+    ends = {"-hi-80": nan, "-lo-80": nan}  # no widths: the scale is that of the naive method
+    scale = interval_scale(ends, naive, 3, by_width=False)
+    expected = 2 * np.sqrt([1, 1, 1, 2, 2, 2, 3])
+    np.testing.assert_allclose(scale.ravel(), expected)
+
+
 class TestEffectiveNumber:
     @pytest.mark.parametrize(("n", "k"), [(1, 1), (30, 1), (5, 9), (40, 6), (300, 12), (12, 12)])
     def test_is_that_of_the_variance_of_a_share(self, n, k):
