@@ -80,8 +80,8 @@ class Corpus:
             unknown = [token for token in dict.fromkeys(tokens) if token not in vocabulary]
             if unknown or not len(tokens):
                 raise ValueError(
-                    f"the {part} part of {name} must have tokens, and none that the train part has "
-                    f"not; got {len(tokens)} tokens, {len(unknown)} kinds of them unknown: "
+                    f"the {part} part of {name} must have tokens, all of them in the train part; "
+                    f"got {len(tokens)} tokens, {len(unknown)} kinds of them unknown: "
                     f"{unknown[:5]}. Replace these by a token such as <unk> that the train part has"
                 )
             numbers[part] = np.array([vocabulary[token] for token in tokens], dtype=np.int64)

@@ -125,8 +125,8 @@ def _numbered(names: Iterable[str], d: int) -> tuple[str, ...]:
 class BlockStep:
     """Step of a block of a matrix form: on scalars, or on tensors of many blocks.
 
-    The step of the cells of `MatrixForm.block`, which exposes their form; matrices have `size`
-    rows.
+    Cells of `MatrixForm.block` have this step, from which kernels read the form. Matrices are
+    `size` x `size`.
     """
 
     form: MatrixForm

@@ -4,9 +4,9 @@ All states are unknowns of one system h_t = f(h_{t-1}, u_t). Each iteration eval
 Jacobians J_t at all steps together and solves the linear recurrence
 :math:`\delta_t = J_t \delta_{t-1} + f(h_{t-1}, u_t) - h_t`: their equations (3) to (5) and
 Algorithm 1. In plain torch, on any device and in any dtype, by parallel reduction; blocks of up
-to 4 x 4 are solved by the kernels of the device where it has some. A cell may have a Jacobian of
-its own, and a structure that leaves entries of it out (appendix D.4): the linear recurrence then
-falls into one for each group of state fields, which run side by side as units do.
+to 4 x 4 are solved by the kernels of the device where it has some. A cell may give its
+Jacobian itself, and a structure that sets some entries of it to zero (appendix D.4). The linear
+recurrence then splits into one for each group of state fields; they run side by side, as units do.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, Convergence]:
 def iterate(
     cell: Cell, inputs: Tensor, params: Tensor, initial: Tensor, passes: int
 ) -> tuple[Tensor, Convergence]:
-    """States (B, T, n, K) after at most some Newton iterations from f(0, u), equation (10)."""
+    """States (B, T, n, K) after at most `passes` Newton iterations from f(0, u), equation (10)."""
     allowed = ROUNDINGS * torch.finfo(inputs.dtype).eps  # a smaller update is rounding
     zeros = torch.zeros_like(initial)[:, None].expand(-1, inputs.shape[1], -1, -1)
     states = new_states(cell, inputs, params, zeros)

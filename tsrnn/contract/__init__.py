@@ -79,6 +79,7 @@ __all__ = [
     "Calibration",
     "Classical",
     "ClassicalModel",
+    "CommonArguments",
     "ConformalIntervals",
     "DamagedFileError",
     "DataSummary",

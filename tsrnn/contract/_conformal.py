@@ -78,7 +78,7 @@ class ConformalIntervals:
         self, forecasts: dict[str, np.ndarray], series: np.ndarray, target_scale: np.ndarray,
         levels: list[float],
     ) -> dict[str, np.ndarray]:  # fmt: skip
-        """Return forecasts (S, h, C) with intervals of `levels` instead of `REFERENCE`.
+        """Return forecasts (S, h, C) with intervals of `levels` in place of the 80% interval.
 
         `series` (S,) are positions among the series fitted to, -1 for others; `target_scale`
         (S, C) are their standard deviations.

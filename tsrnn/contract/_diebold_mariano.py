@@ -57,8 +57,9 @@ def diebold_mariano(
       :math:`c` corrects its bias (Harvey, Leybourne and Newbold). If it is not positive, "bartlett"
       is used.
     - "bartlett": :math:`(\hat\gamma_0 + 2 \sum_{k \le L} (1 - k / (L + 1)) \hat\gamma_k) / n` of
-      Newey and West with L lags of `newey_west_lags`, as in statsmodels. :math:`c` was not derived
-      for this estimator and serves as a small-sample correction.
+      Newey and West. L is 0 without overlap, else the larger of the overlap and
+      :math:`\lceil n^{1/3} \rceil`, as in statsmodels. :math:`c` was not derived for this estimator
+      and serves as a small-sample correction.
     - "cosines": :math:`\hat V = (n B)^{-1} \sum_{j=1}^B \Lambda_j^2` with :math:`\Lambda_j =
       \sqrt{2/n} \sum_t d_t \cos(\pi j (t - 1/2) / n)` and :math:`B = \lfloor 0.41\, n^{2/3}
       \rfloor` (Lazarus et al.), where c = 1 and the degrees of freedom are B.

@@ -57,6 +57,12 @@ class CommonArguments:
         Source of randomness.
     verbose : int
         1 shows a progress bar on long work.
+
+    Examples
+    --------
+    >>> from tsrnn.contract import CommonArguments
+    >>> CommonArguments(horizon=12, target="sales").horizon
+    12
     """
 
     def __init__(

@@ -23,7 +23,8 @@ def broken_trend(
 
     .. math:: \mu_t = \sum_{u \le t} \phi^{u - \tau(u)} b_{\tau(u)}
 
-    with the slope b since the last break :math:`\tau(u)` up to u.
+    where :math:`\tau(u)` is the last break up to row u, and :math:`b_{\tau(u)}` the slope since
+    then.
 
     The number of breaks is Poisson with mean 0.5 + T / 60, at most 6; their rows are uniform.
     Slopes are growth rates of `hyperprior`; :math:`\phi` is 1 in 60 percent of the series, else
@@ -158,9 +159,9 @@ def gaussian_process(
     The smooth, rough, linear and periodic term are included with probabilities 0.6, 0.4, 0.4 and
     0.6. Standard deviations are log-uniform on (0.03, 0.3); the periodic term has the amplitude of
     `hyperprior`, and with probability 0.4 a growth :math:`a_5` uniform on (0, 4). Without a season
-    its period is log-uniform on (4, T / 2) rows. Eight series share hyperparameters, and so one
-    Cholesky factor. In 60 percent of the series growth is added; the sum passes through `compose`
-    without a further season.
+    its period is log-uniform on (4, max(8, T / 2)) rows. Eight series share hyperparameters, and so
+    one Cholesky factor. In 60 percent of the series growth is added; the sum passes through
+    `compose` without a further season.
 
     Parameters
     ----------

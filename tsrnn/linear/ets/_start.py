@@ -7,7 +7,7 @@ import numpy as np
 from tsrnn.linear._regressors import first_slopes
 from tsrnn.linear.ets._specification import Components
 
-# Bounds of Hyndman et al. (2008): beta / alpha and gamma / (1 - alpha) between those of alpha.
+# Bounds of Hyndman et al. (2008) for alpha, beta / alpha and gamma / (1 - alpha).
 SMALLEST, LARGEST = 1e-4, 0.9999
 DAMPING = (0.8, 0.98)
 # Largest beta / alpha. The likelihood of short series often prefers a trend that follows the last
@@ -26,7 +26,7 @@ STARTS = (
     (0.1, 0.02, 0.02, 0.95),
     (0.35, 0.99, 0.2, 0.97),
 )
-WHOLE = (1, 2, 3, 5)  # starts with states from all rows, for models that hardly adapt
+WHOLE = (1, 2, 3, 5)  # STARTS with states from all rows, not the first: slow models need them
 # Starts in a choice among models with slow trends: a third start improves the choice for only
 # 0.3 percent of the series of M1 and M3.
 FEW_STARTS = 2
@@ -111,10 +111,11 @@ def _level_and_trend(trend: str, values: np.ndarray) -> np.ndarray:
 
 
 def seasonal_pattern(values: np.ndarray, period: int, product: bool) -> np.ndarray:
-    """Season (N, period) of the first rows, by classical decomposition.
+    """Seasonal effects (N, period), beginning at the first row, by classical decomposition.
 
-    Deviations from a moving average over a season are averaged over the seasons. Additive ones sum
-    to zero, multiplicative ones have mean one.
+    Deviations of values (N, T) from a moving average over a season are averaged over the seasons.
+    NaN are left out; an effect without any value is neutral. Additive effects sum to zero,
+    multiplicative ones have mean one.
     """
     n, length = values.shape
     weights = np.full(period + 1 - period % 2, 1.0 / period)

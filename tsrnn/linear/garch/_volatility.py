@@ -33,12 +33,13 @@ class Volatility:
         Greek names of the coefficients of the shocks, ``("alpha", "gamma")``.
     shocks : callable
         ``shocks(e, h) -> tuple`` of tensors: the size :math:`|e|^{2 \lambda}` of the residual,
-        then the size of negative residuals, zero for others. Logarithms have EGARCH's shocks.
+        then a part of it, such as the size of negative residuals and zero for others. Logarithms
+        have EGARCH's shocks.
     expected : tuple of float
         Expectation of the shocks given the past, relative to the expected size.
     power : {1, 0.5, 0}
         :math:`\lambda`, for a recursion of the variance, its root or its logarithm. Unless it is
-        zero, coefficients are not negative, nor is the sum of the first with any other.
+        zero, the first coefficient and its sum with each other one are not negative.
     even : bool
         True if shocks are even functions of the residual. The expected cross-information of mean
         and variance is zero then, as densities are symmetric (Engle, 1982).
