@@ -167,7 +167,15 @@ def season_steps(season_length: Any, data: FittedData) -> int:
 
 @dataclass(frozen=True, repr=False)
 class BaselineSummary(Summary):
-    """Summary of a fitted baseline, with notes on the support of its targets; print it."""
+    """Summary of a fitted baseline; print it.
+
+    Attributes
+    ----------
+    title : str
+    text : str
+    notes : tuple of str
+        Notes on the support of the targets.
+    """
 
     title: str
     text: str

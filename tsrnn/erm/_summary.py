@@ -29,9 +29,19 @@ _PARTIAL = "The last step was a partial fit; the training risk is of the samples
 class SequenceSummary(Summary):
     """Summary page of a fitted estimator, to be printed.
 
-    `composition` is the source of the predictions and its comparison with a constant. `features`,
-    see `tsrnn.recurrence_features`, is None if the network contributes nothing, or its cell has no
-    recurrent matrices.
+    Attributes
+    ----------
+    title : str
+    composition : str
+        Source of the predictions, and its comparison with a constant.
+    facts : dict
+        Model, samples and training.
+    risk : DataFrame
+        Risk of the training and the validation part.
+    features : DataFrame or None
+        Recurrence features, see `tsrnn.recurrence_features`; None if the network contributes
+        nothing, or its cell has no recurrent matrices.
+    notes : list of str
     """
 
     title: str

@@ -655,8 +655,17 @@ class ValidationPart:
 class StackedSummary(Summary):
     """Text and tables of a stacked forecast; print it.
 
-    `candidates` is that of `FittedStacked`; `effects`, None without columns, are those of the
-    heaviest part that has them; `parts` are the summaries of the weighted parts, by name.
+    Attributes
+    ----------
+    title, composition : str
+    facts : dict
+    candidates : DataFrame
+        See `FittedStacked`.
+    effects : DataFrame or None
+        Effects of columns in the heaviest part that has them; None without columns.
+    parts : dict of str to Summary
+        Summaries of the weighted parts, by name.
+    notes : list of str
     """
 
     title: str

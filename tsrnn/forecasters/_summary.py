@@ -60,9 +60,10 @@ class NetworkSummary(Summary):
         Parts of the forecasts, and the gain in accuracy by the network.
     facts : dict
         Data, network and training, by name.
-    accuracy, tests : DataFrame
-        Root mean squared error by step on the validation part, and tests of each part of the
-        forecasts against the parts before it, by step and over all.
+    accuracy : DataFrame
+        Root mean squared error by step on the validation part.
+    tests : DataFrame
+        Tests of each part of the forecasts against the parts before it, by step and over all.
     features : DataFrame or None
         Recurrence features of the whole forecast, see `tsrnn.forecast_features`; None if the
         forecasts are constant.
@@ -72,6 +73,7 @@ class NetworkSummary(Summary):
     lyapunov : LyapunovExponents or None
         Largest exponent of the network's state along the data; None if it contributes nothing or
         has no state of fixed size.
+    notes : list of str
     effects : DataFrame or None
         Effects of exogenous columns in the regression before the network; None without any.
     """
