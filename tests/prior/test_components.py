@@ -7,6 +7,7 @@ from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from tsrnn import prior
 from tsrnn.prior import COMPONENTS, compose, draw_poles, hyperprior, innovations, season_shapes
+from tsrnn.prior._linear import ets_paths
 
 CALLS = {name: component for name, (component, _) in COMPONENTS.items()}
 COUNTED = ("counts", "intermittent")
@@ -98,7 +99,7 @@ def test_ets_paths_have_the_errors_that_statsmodels_finds(error, trend, damped, 
     pattern = {"none": np.zeros(m), "add": [1, -2, 0.5, 0.5], "mul": [1.2, 0.7, 1.0, 1.1]}[season]
     states = np.r_[10.0, growth, pattern][:, None]
     parameters = np.array([[alpha], [beta], [gamma], [phi]])
-    path = prior.ets_paths(noise, states, parameters, error, trend, season)[:, 0]
+    path = ets_paths(noise, states, parameters, error, trend, season)[:, 0]
     model = ETSModel(
         path,
         error,
@@ -133,7 +134,7 @@ def test_ets_paths_with_large_errors_are_those_of_the_equations():
         season[t % 3] = s + gamma * e / ahead
     states = np.r_[5.0, 0.1, pattern][:, None]
     parameters = np.array([[alpha], [beta], [gamma], [phi]])
-    path = prior.ets_paths(noise[:, None], states, parameters, "add", "add", "mul")
+    path = ets_paths(noise[:, None], states, parameters, "add", "add", "mul")
     np.testing.assert_allclose(path[:, 0], expected)
 
 
