@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from tsrnn import baselines, linear
+from tsrnn.contract import clone
 from tsrnn.evaluation import Combination
 
 OFFSETS = (0.0, 20.0, 1e4, 1e6, 1e8)
@@ -14,6 +15,7 @@ SCALES = (1e-6, 1e-3, 1e3, 1e6)
 M, ROWS = 4, 48
 PAIR = {"target": ["y", "z"]}
 FREE = {"random_state": 0}
+SEASONS, BOTH = ("none", "simple", "partial", "full"), (True, False)
 
 # Models of any level and any unit.
 LEVEL = {
@@ -128,3 +130,26 @@ def test_level_and_unit(name):
 @pytest.mark.parametrize("name", UNIT)
 def test_unit(name):
     check(UNIT[name][0], [(a, 0.0) for a in (1.0, *SCALES)])
+
+
+@pytest.mark.parametrize("a", [*SCALES, 1e9])
+@pytest.mark.parametrize(
+    "model",
+    [
+        linear.ETS(season_length=1, **FREE),
+        linear.ETS(season_length=M, n_simulations=50, **FREE),
+        *(linear.CES(seasonal, season_length=M) for seasonal in SEASONS),
+        *(linear.Theta(2, season_length=M, dynamic=d, initialization="estimated") for d in BOTH),
+    ],
+    ids=str,
+)
+def test_the_loglikelihood_moves_by_the_unit_alone(model, a):
+    """The density of a y is that of y divided by a, so that the same model is chosen."""
+    y = pd.Series(series()[0], pd.date_range("2010", periods=ROWS, freq="QS"), name="y")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        base, scaled = (clone(model).fit(values) for values in (y, a * y))
+    if hasattr(base, "models_"):
+        assert scaled.models_.item() == base.models_.item()
+    expected = base.loglik_ - base.nobs_ * np.log(a)
+    np.testing.assert_allclose(scaled.loglik_, expected, rtol=0, atol=1e-5)

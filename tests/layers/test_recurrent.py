@@ -147,6 +147,13 @@ def test_a_sequence_without_a_batch(layer, assert_close):
     assert_close(last, h_n[:, 1])
 
 
+def test_no_sequences(layer):
+    x = normal(0, 6, layer.input_size)
+    for output, h_n in (layer(x), layer(x, lengths=[])):
+        assert output.shape == (0, 6, layer.hidden_size)
+        assert h_n.shape == (layer.num_layers, 0, layer.state_size)
+
+
 def test_lengths(layer, assert_close):
     x, hx = normal(4, 6, layer.input_size), carried(layer, 4)
     output, h_n = layer(x, hx, LENGTHS)

@@ -223,6 +223,17 @@ class TestBadSeries:
         np.testing.assert_array_equal(ours.fitted, [False, True])
         assert "collinear" in ours.messages[0][0]
 
+    @pytest.mark.parametrize(
+        ("y", "message"),
+        [
+            (np.ones((2, 3)), "no series could be fitted; series 0, 1: .* the series has 3"),
+            (np.where(np.arange(50) == 3, np.inf, np.ones((2, 50))), "must be finite; infinite"),
+        ],
+    )
+    def test_refusals(self, y, message, fit_arma):
+        with pytest.raises(ValueError, match=message):
+            fit_arma(MIXED, "c", y)
+
     def test_explained_without_error(self, fit_arma):
         x = np.random.default_rng(9).normal(size=(1, 50, 1))
         ours = fit_arma((1, 0), "c", 2 * x[:, :, 0] + 7, x)

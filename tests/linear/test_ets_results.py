@@ -260,6 +260,11 @@ class TestIntervals:
 
 
 class TestInference:
+    @pytest.mark.parametrize("kind", ["hessian", "opg", "information", "robust"])
+    def test_kinds_of_standard_errors(self, kind):
+        model = fitted("mul", "none", False, "none", cov_type=kind)
+        assert (model.bse_ > 0).all(axis=None)
+
     def test_on_a_bound_there_is_no_standard_error(self):
         values = np.arange(80.0) % 4 + np.random.default_rng(0).normal(size=80) / 9
         model = fitted("add", "none", False, "add", pd.Series(values), season_length=4)

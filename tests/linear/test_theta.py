@@ -363,6 +363,16 @@ def test_a_season_that_repeats_itself_is_forecast():
     assert "exactly" in model.messages_.iloc[0][0]
 
 
+def test_small_noise_on_a_large_level():
+    """Where rounding leaves squares of the values no digits, the optimum is that of the noise."""
+    noise = pd.Series(np.random.default_rng(0).normal(size=60))
+    for arguments in ({"initialization": "estimated"}, {"theta": 2.0}, {}):
+        near, far = (Theta(freq=1, **arguments).fit(noise + shift) for shift in (0.0, 1e9))
+        assert far.converged_.all()
+        np.testing.assert_allclose(far.params_["sigma2"], near.params_["sigma2"], rtol=1e-5)
+        np.testing.assert_allclose(far.predict(3) - 1e9, near.predict(3), atol=1e-4)
+
+
 class TestBadSeries:
     """Series that cannot be fitted are named; the others go on as they do alone."""
 
