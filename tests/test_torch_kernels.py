@@ -14,6 +14,7 @@ from tsrnn.erm import ParaRNNClassifier, ParaRNNRegressor
 ROOT = Path(__file__).parents[1]
 PROGRAM = """
 import runpy, sys
+from functools import partial
 import numpy as np, torch
 from numpy.testing import assert_allclose
 import tsrnn
@@ -26,9 +27,14 @@ for name, rounding in (("rnn", 1e-12), ("regressor", 1e-7), ("classifier", 1e-7)
         if predict := getattr(model, method, None):
             alone = np.concatenate([predict(x[None]) for x in X])
             assert_allclose(alone, predict(X), rtol=0, atol=rounding, err_msg=f"{name}.{method}")
-lem = runpy.run_path("tests/layers/test_lem.py")
-for block_size in (None, 2):
-    lem["test_it_satisfies_what_every_recurrent_module_does"](block_size)
+layers = runpy.run_path("tests/layers/test_recurrent.py")
+close = partial(torch.testing.assert_close, rtol=0, atol=1e-10)
+for name in layers["LAYERS"]:
+    layer = layers["drawn"](name)
+    for cut in (1, 4, 8):
+        layers["test_two_parts_are_the_whole"](name, layer, cut, close)
+    for test in ("test_a_sequence_without_a_batch", "test_lengths"):
+        layers[test](layer, close)
 """
 
 

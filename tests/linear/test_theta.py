@@ -489,13 +489,3 @@ def test_forecasts_shift_with_the_data(seed, dynamic, shift):
         np.testing.assert_allclose(
             other.predict(6, level=[80]), one.predict(6, level=[80]) + shift, atol=1e-4
         )
-
-
-def test_small_noise_on_a_large_level():
-    """Where rounding leaves squares of the values no digits, the optimum is that of the noise."""
-    noise = pd.Series(np.random.default_rng(0).normal(size=60))
-    for arguments in ({"initialization": "estimated"}, {"theta": 2.0}, {}):
-        near, far = (Theta(freq=1, **arguments).fit(noise + shift) for shift in (0.0, 1e9))
-        assert far.converged_.all()
-        np.testing.assert_allclose(far.params_["sigma2"], near.params_["sigma2"], rtol=1e-5)
-        np.testing.assert_allclose(far.predict(3) - 1e9, near.predict(3), atol=1e-4)

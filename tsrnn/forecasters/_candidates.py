@@ -164,8 +164,8 @@ def fit_stacked(
     # The limit of the distance and the widths follow from the validation forecasts.
     scale = earlier.empty_state(part.before).target_scale[part.origins.series]
     forecasts = [candidates[name].forecasts for name in fits]
-    away = max(float(departure(each, forecasts[0], scale).max()) for each in forecasts)
+    away = np.max([departure(each, forecasts[0], scale).max() for each in forecasts])
     if not stacked.has_columns:
         stacked = replace(stacked, widths=part.widths(stacked.averaged(forecasts, scale)))
-    stacked = replace(stacked, farthest=FARTHEST * max(1.0, away))
+    stacked = replace(stacked, farthest=FARTHEST * max(1.0, float(away)))
     return stacked, stacked.begin([state for _, state in fits.values()])
