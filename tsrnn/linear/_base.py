@@ -31,8 +31,8 @@ from tsrnn.linear._family import Arrays, Family
 from tsrnn.linear._fitted import (
     GIVEN,
     FittedLinear,
+    LazyState,
     LinearState,
-    StateAfter,
     estimate,
     estimate_each,
 )
@@ -398,7 +398,7 @@ class LinearForecaster(InSample, AsRNN, Classical[LinearState]):
         # Families written by users filter at the fit, so that their errors are raised there.
         if family.filters_at_fit:
             return fitted, fitted.state_after(panel)
-        return fitted, StateAfter(fitted, panel)
+        return fitted, LazyState(fitted, panel)
 
     def _from_file(
         self,

@@ -32,7 +32,7 @@ def set_series(arrays: Arrays, series: np.ndarray | int, new: Arrays) -> None:
         array[series] = new[name]
 
 
-def all_given(
+def raise_if_given(
     samples: Iterable[tuple[Any, dict[int, str]]], panel: Panel, given: np.ndarray | None
 ) -> Iterator[tuple[Any, dict[int, str]]]:
     """Pass samples on; raise if parameters are given for a unit that is refused."""

@@ -148,7 +148,7 @@ class LinearState(SeriesArrays):
     arrays: dict[str, np.ndarray]  # by name, S the first axis
 
 
-class StateAfter(LinearState):
+class LazyState(LinearState):
     """State after the rows of a panel, filtered on first use."""
 
     def __init__(self, fitted: FittedLinear, panel: Panel) -> None:

@@ -20,7 +20,7 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Ahead, Arrays, Family, Units, all_given, normal_forecasts
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts, raise_if_given
 from tsrnn.linear._hypotheses import COMMON_FACTORS, Restriction
 from tsrnn.linear.arma._filter import inputs_of
 from tsrnn.linear.arma._fit import (
@@ -94,7 +94,7 @@ class ARMAFamily(Family):
             labels = unit_index(panel.layout, panel.ids, multivariate=False)
             check_admissible(self.spec, given, labels)
         parts = (samples(self.spec, units, *unit_data(panel, units)) for units in batches(panel))
-        return all_given(chain.from_iterable(parts), panel, given)
+        return raise_if_given(chain.from_iterable(parts), panel, given)
 
     def search(self, sample: Sample, verbose: int) -> Search | None:
         if sample.exact:

@@ -11,7 +11,7 @@ import numpy as np
 from tsrnn.data import Panel
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion, padded
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Ahead, Arrays, Family, Units, all_given, normal_forecasts
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts, raise_if_given
 from tsrnn.linear._hypotheses import Restriction
 from tsrnn.linear._regressors import (
     centre_of,
@@ -86,7 +86,7 @@ class CESFamily(Family):
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-        return all_given(samples(self.models, panel, given is not None), panel, given)
+        return raise_if_given(samples(self.models, panel, given is not None), panel, given)
 
     def search(self, sample: Sample, verbose: int) -> Search:
         return search(self.models, sample)

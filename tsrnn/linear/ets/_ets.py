@@ -30,7 +30,7 @@ from tsrnn.linear._family import (
     CannotFitError,
     Family,
     Units,
-    all_given,
+    raise_if_given,
     variance_factor,
 )
 from tsrnn.linear._hypotheses import Restriction
@@ -120,7 +120,7 @@ class ETSFamily(Family):
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-        return all_given(samples(self.models, panel, given is not None), panel, given)
+        return raise_if_given(samples(self.models, panel, given is not None), panel, given)
 
     def search(self, sample: Sample, verbose: int) -> Search:
         models = with_columns(self.models, sample.kept)

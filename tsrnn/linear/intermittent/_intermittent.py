@@ -20,7 +20,7 @@ from tsrnn.contract import (
 from tsrnn.data import Panel
 from tsrnn.linear._base import LinearForecaster
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Ahead, Arrays, Family, Units, all_given
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, raise_if_given
 from tsrnn.linear.arma._prepare import rows_of, unit_data
 from tsrnn.linear.intermittent._fit import Ends, Sample, first_states, inferred, samples, search
 from tsrnn.linear.intermittent._forecast import probabilities, quantiles, shapes_ahead, simulated
@@ -67,7 +67,7 @@ class IntermittentFamily(Family):
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-        return all_given(samples(panel), panel, given)
+        return raise_if_given(samples(panel), panel, given)
 
     def search(self, sample: Sample, verbose: int) -> Ends:
         return search(self.method, self.initial, (self.alpha, self.beta), sample)

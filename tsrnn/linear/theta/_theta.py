@@ -15,7 +15,7 @@ from tsrnn.linear._arguments import MOST_LAGS, check_season, season_length
 from tsrnn.linear._as_rnn import DifferenceEquation, Recursion
 from tsrnn.linear._base import MeanForecaster
 from tsrnn.linear._estimates import Estimates
-from tsrnn.linear._family import Ahead, Arrays, Family, Units, all_given, normal_forecasts
+from tsrnn.linear._family import Ahead, Arrays, Family, Units, normal_forecasts, raise_if_given
 from tsrnn.linear._hypotheses import Restriction
 from tsrnn.linear._regressors import (
     centre_of,
@@ -80,7 +80,7 @@ class ThetaFamily(Family):
     def prepare(
         self, panel: Panel, given: np.ndarray | None
     ) -> Iterator[tuple[Sample | None, dict[int, str]]]:
-        return all_given(samples(self.choices, panel, given), panel, given)
+        return raise_if_given(samples(self.choices, panel, given), panel, given)
 
     def search(self, sample: Sample, verbose: int) -> Search:
         return search(self.choices, sample)
